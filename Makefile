@@ -1,0 +1,27 @@
+# make figures    the figures of the default config, in results/
+# make test       the tests
+# Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
+READY  := .venv/.ready
+
+.PHONY: figures test clean-venv
+figures: $(READY)
+	.venv/bin/snakemake --cores $(CORES)
+
+test: $(READY)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/python -m pytest
+
+# Rebuilt only when the versions change.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ntkcond needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv || \
+	  { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+clean-venv:
+	rm -rf .venv

@@ -1,0 +1,37 @@
+# ntkcond: the paper's artefacts as targets.
+#
+#   snakemake -j2                      everything the config asks for
+#   snakemake -j2 results/fig2.pdf     one artefact
+#
+# An artefact, its rule (workflow/rules), its step (src/ntkcond/steps) and, for a figure, its module
+# (src/ntkcond/figures) have one name.
+
+configfile: f"{workflow.basedir}/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/datasets.smk"
+include: "workflow/rules/kernels.smk"
+include: "workflow/rules/figures.smk"
+
+
+localrules:
+    all,
+    download,
+    conditioning,
+    angles,
+    fig1,
+    fig2,
+    fig4,
+
+
+rule all:
+    default_target: True
+    input:
+        "results/fig1.pdf",
+        "results/fig2.pdf",
+        "results/fig4.pdf",
+
+
+onstart:
+    refuse_what_cannot_fit()

@@ -1,0 +1,95 @@
+"""What every step's command line has in common: options, log, progress, plain errors."""
+
+import argparse
+import ast
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from ntkcond.errors import UserError
+
+T = TypeVar("T")
+log = logging.getLogger("ntkcond")
+SECONDS_BETWEEN_LINES = 30
+
+
+def parser(doc: str) -> argparse.ArgumentParser:
+    """A parser with the options that every step has; `doc` is the step's docstring."""
+    options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    options.add_argument("--output", type=Path, required=True, help="file to write")
+    options.add_argument("--log", type=Path, help="also write messages to this file")
+    options.add_argument(
+        "--made-by",
+        type=ast.literal_eval,
+        metavar="DICT",
+        help="what the output depends on, kept in it; Snakemake gives this",
+    )
+    return options
+
+
+def add_computing(options: argparse.ArgumentParser) -> None:
+    """--device and --threads, for the steps that compute."""
+    options.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    options.add_argument("--threads", type=int, help="default: all processors")
+
+
+def add_network(options: argparse.ArgumentParser) -> None:
+    """The network that a kernel or an angle is of."""
+    options.add_argument("--dataset", type=Path, required=True, help="results/datasets/*.h5")
+    options.add_argument("--activation", required=True)
+    options.add_argument("--depth", type=int, required=True, help="number of hidden layers")
+    options.add_argument("--width", type=int, required=True, help="neurons in each of them")
+    options.add_argument("--seeds", type=int, nargs="+", required=True, help="initialisations")
+
+
+def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentParser) -> None:
+    """Parses the command line and runs the step; a UserError becomes one line and exit status 1."""
+    arguments = options.parse_args()
+    with _logging_to(arguments.log):
+        try:
+            main(arguments)
+        except UserError as error:
+            log.error("ntkcond: %s", error)
+            sys.exit(1)
+        except MemoryError:
+            log.error("ntkcond: out of memory. Lower block, samples or width in the config")
+            sys.exit(1)
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path | None) -> Iterator[None]:
+    """Warnings and errors on the terminal; in the log file, everything with its time."""
+    terminal = logging.StreamHandler()
+    terminal.setLevel(logging.WARNING)
+    handlers: list[logging.Handler] = [terminal]
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = logging.FileHandler(path, mode="w", encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        handlers.append(file)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    try:
+        yield
+    finally:
+        logging.shutdown()
+
+
+def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
+    """The items, with a progress bar on a terminal and a line in the log now and then."""
+    started = last = time.monotonic()
+    # miniters=1: a tile may take seconds
+    bar = tqdm(items, label, total, leave=False, disable=not sys.stderr.isatty(), miniters=1)
+    for done, item in enumerate(bar):
+        now = time.monotonic()
+        if now - last > SECONDS_BETWEEN_LINES:
+            left = (now - started) / done * (total - done)
+            log.info("%s: %d of %d, about %.0f s left", label, done, total, left)
+            last = now
+        yield item
+    log.info("%s: done in %.1f s", label, time.monotonic() - started)

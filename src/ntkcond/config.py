@@ -1,0 +1,138 @@
+"""The config: checked at start, and what each rule needs of it.
+
+Read by the Snakefile at every start: nothing heavy is imported here.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from ntkcond.blocks import blocks_of
+from ntkcond.datasets.registry import CUSTOM, SOURCES, Source, module_name
+from ntkcond.errors import UserError
+
+# What a data set may set for itself instead of the global setting of the same name.
+EXPERIMENT = ("seeds", "width", "depths", "block")
+DATA = ("source", "samples", "seed")
+
+
+def check(config: dict, schema: Path) -> None:
+    """Raises UserError for the first thing wrong in the config: the key, its value, what is allowed."""
+    validator = jsonschema.Draft202012Validator(yaml.safe_load(schema.read_text("utf-8")))
+    errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
+    if errors:
+        raise UserError(_explanation(errors[0]))
+    for name in config["datasets"]:
+        _check_dataset(config, name)
+    for figure, shown in config["figures"].items():
+        for name in shown:
+            if name not in config["datasets"]:
+                raise UserError(
+                    f"figures.{figure}: {name!r} is not a data set of this config."
+                    + _suggestion(name, config["datasets"])
+                )
+
+
+def dataset_settings(config: dict, name: str) -> dict:
+    """What makes the data set's file: source, samples, seed and the source's own options."""
+    settings = config["datasets"][name]
+    source = settings.get("source", CUSTOM if "file" in settings else name)
+    options = {key: settings[key] for key in sorted(SOURCES[source].options & settings.keys())}
+    return {
+        "source": source,
+        "samples": settings.get("samples", "all"),
+        "seed": settings.get("seed", 0),
+        **options,
+    }
+
+
+def experiment(config: dict, name: str) -> dict:
+    """Seeds, width, depths and block for the data set: its own where it has them."""
+    own = config["datasets"][name]
+    return {key: own.get(key, config[key]) for key in EXPERIMENT}
+
+
+def sample_count(config: dict, name: str) -> int | None:
+    """Samples in the data set's file, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    there = SOURCES[settings["source"]].samples
+    if settings["samples"] != "all":
+        return settings["samples"]
+    return None if there is None else there - settings.get("hold_out", 0)
+
+
+def feature_count(config: dict, name: str) -> int | None:
+    """Features of a sample of the data set, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    return settings.get("features", SOURCES[settings["source"]].features)
+
+
+def _check_dataset(config: dict, name: str) -> None:
+    settings = config["datasets"][name]
+    where = f"datasets.{name}"
+    known = settings.get("source", CUSTOM if "file" in settings else name)
+    if known not in SOURCES:
+        raise UserError(
+            f"{where}: there is no data set {known!r}." + _suggestion(known, SOURCES)
+            + " A set of your own needs a file: datasets: {" + name + ": {file: samples.npy}}"
+        )  # fmt: skip
+    source = SOURCES[known]
+    allowed = {*DATA, *EXPERIMENT, *source.options}
+    for key in settings:
+        if key not in allowed:
+            raise UserError(
+                f"{where}.{key}: {known} has no such setting." + _suggestion(key, allowed)
+            )
+    for key in {"synthetic": ("samples", "features"), CUSTOM: ("file",)}.get(known, ()):
+        if key not in settings or settings[key] == "all":
+            raise UserError(f"{where}.{key}: {known} needs a value here")
+    scale = settings.get("scale")
+    if scale and scale[0] >= scale[1]:
+        raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
+    _check_sizes(config, name, source)
+
+
+def _check_sizes(config: dict, name: str, source: Source) -> None:
+    settings = dataset_settings(config, name)
+    there, held_out = source.samples, settings.get("hold_out", 0)
+    if (
+        there is not None
+        and settings["samples"] != "all"
+        and settings["samples"] > there - held_out
+    ):
+        raise UserError(
+            f"datasets.{name}.samples: {settings['samples']} is more than the {there - held_out}"
+            f" training samples of {name}. Lower it, or use all"
+        )
+    samples = sample_count(config, name)
+    if samples is not None:
+        blocks_of(samples, experiment(config, name)["block"], name)
+
+
+def dataset_module(config: dict, name: str) -> str:
+    """Dotted name of the module that reads the data set."""
+    return module_name(dataset_settings(config, name)["source"])
+
+
+def _explanation(error: jsonschema.ValidationError) -> str:
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    where = where.lstrip(".")
+    if error.validator == "additionalProperties":
+        allowed = error.schema.get("properties", {})
+        key = next(key for key in error.instance if key not in allowed)
+        full = f"{where}.{key}" if where else key
+        return f"{full}: there is no such setting." + _suggestion(key, allowed)
+    if error.validator == "required":
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        return f"{f'{where}.{missing}' if where else missing}: is missing"
+    allowed = error.schema.get("description", error.message)
+    return f"{where or 'the config'}: {error.instance!r} is not allowed; it must be {allowed}"
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(str(word), known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" There is: {', '.join(known)}."

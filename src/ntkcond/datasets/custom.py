@@ -1,0 +1,92 @@
+"""A user's own samples, from a .npy, .npz or .h5 file named in the config.
+
+.npy: x. .npz and .h5: x, and optionally y, x_test, y_test. x is (n, d), or (n, …) to be flattened.
+Nothing is unpickled.
+"""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from ntkcond.datasets.samples import Raw
+from ntkcond.errors import UserError
+from ntkcond.storage import sha256_of
+
+ARRAYS = ("x", "y", "x_test", "y_test")
+
+
+def load(data_dir: Path, options: dict) -> Raw:
+    """options: file. Raises UserError that names the file and what is wrong with it."""
+    path = Path(options["file"])
+    arrays = _read(path)
+    if "x" not in arrays:
+        raise UserError(f"{path}: has no array named x (it has: {', '.join(arrays) or 'none'})")
+    x, x_test = (_samples(path, name, arrays.get(name)) for name in ("x", "x_test"))
+    if len(x) < 2:
+        raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two")
+    if x_test is not None and x_test.shape[1] != x.shape[1]:
+        raise UserError(
+            f"{path}: x has {x.shape[1]} features and x_test has {x_test.shape[1]}; make them equal"
+        )
+    y = _labels(path, "y", arrays.get("y"), len(x))
+    y_test = _labels(path, "y_test", arrays.get("y_test"), 0 if x_test is None else len(x_test))
+    return Raw(
+        x,
+        y,
+        (float(x.min()), float(x.max())),
+        f"the user's own file {path.name}",
+        x_test,
+        y_test,
+        {path.name: sha256_of(path)},
+    )
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise UserError(f"{path}: no such file. Correct the data set's file in the config")
+    try:
+        if path.suffix == ".npy":
+            return {"x": np.load(path, allow_pickle=False)}
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in ARRAYS if name in file}
+        if path.suffix in (".h5", ".hdf5"):
+            with h5py.File(path, "r") as file:
+                return {name: file[name][()] for name in ARRAYS if name in file}
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise UserError(
+            f"{path}: cannot be read as {path.suffix} ({error}). Write plain numeric arrays, with"
+            " numpy.save, numpy.savez or h5py"
+        ) from error
+    raise UserError(f"{path}: unknown kind of file. Use .npy, .npz or .h5")
+
+
+def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:
+    if array is None:
+        return None
+    if array.ndim < 2 or array.size == 0:
+        raise UserError(
+            f"{path}: {name} has shape {array.shape}; it must be (samples, features), with neither 0"
+        )
+    if array.dtype.kind not in "fiub":
+        raise UserError(f"{path}: {name} has dtype {array.dtype}; it must be real numbers")
+    array = array.reshape(len(array), -1)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise UserError(
+            f"{path}: {name} has {int(bad.sum())} values that are NaN or infinite, the first at row"
+            f" {row}, column {column}. Remove or replace them"
+        )
+    return array
+
+
+def _labels(path: Path, name: str, array: np.ndarray | None, samples: int) -> np.ndarray | None:
+    if array is None:
+        return None
+    if array.shape != (samples,):
+        raise UserError(f"{path}: {name} has shape {array.shape}; it must be ({samples},)")
+    if array.dtype.kind not in "iub":
+        raise UserError(f"{path}: {name} has dtype {array.dtype}; labels must be integers")
+    return array

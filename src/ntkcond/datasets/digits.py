@@ -1,0 +1,16 @@
+"""scikit-learn's digits: 1,797 real handwritten digits of 8 × 8 pixels that ship with the library.
+
+From the UCI "Optical Recognition of Handwritten Digits" set (Alpaydin & Kaynak, 1998).
+"""
+
+from pathlib import Path
+
+from sklearn.datasets import load_digits
+
+from ntkcond.datasets.samples import Raw
+
+
+def load(data_dir: Path, options: dict) -> Raw:
+    """Grey levels 0..16, labels 0..9; no test split of its own."""
+    x, y = load_digits(return_X_y=True)
+    return Raw(x, y, (0.0, 16.0), "scikit-learn's load_digits (UCI optical digits)")

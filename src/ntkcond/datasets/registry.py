@@ -1,0 +1,77 @@
+"""The data sets that ntkcond knows, and what the config may say of each.
+
+Read by the Snakefile at every start: nothing heavy is imported here. The modules themselves are
+imported by name in `module`, so that editing one rebuilds that data set and no other.
+"""
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+CUSTOM = "custom"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kind of data set.
+
+    title: as figures call it. samples, features: training samples there are and values in each; None
+    where the config or a file says. raw_files: what `download` fetches, relative to data_dir. options: settings of its own.
+    """
+
+    title: str
+    samples: int | None = None
+    features: int | None = None
+    raw_files: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+
+
+_IDX = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
+
+SOURCES = {
+    "synthetic": Source("synthetic", options=frozenset({"features"})),
+    "digits": Source("digits", samples=1797, features=64, options=frozenset({"scale", "hold_out"})),
+    "mnist": Source(
+        "MNIST",
+        samples=60_000,
+        features=784,
+        raw_files=tuple(f"MNIST/raw/{name}" for name in _IDX),
+        options=frozenset({"scale", "mirrors"}),
+    ),
+    "fashion_mnist": Source(
+        "Fashion-MNIST",
+        samples=60_000,
+        features=784,
+        raw_files=tuple(f"FashionMNIST/raw/{name}" for name in _IDX),
+        options=frozenset({"scale", "mirrors"}),
+    ),
+    "svhn": Source(
+        "SVHN",
+        samples=73_257,
+        features=3072,
+        raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
+        options=frozenset({"scale", "mirrors"}),
+    ),
+    CUSTOM: Source("custom", options=frozenset({"file", "scale", "hold_out"})),
+}
+
+
+def module_name(source: str) -> str:
+    """Dotted name of the module that reads a data set; part of its rule's code digest."""
+    return f"ntkcond.datasets.{source}"
+
+
+def module(source: str) -> ModuleType:
+    """The module itself. It has `load(data_dir, options) -> Raw` and, for a set with raw_files,
+    `downloads(mirrors) -> {raw file: Download}`."""
+    return importlib.import_module(module_name(source))
+
+
+def title(name: str) -> str:
+    """What figures call the data set of this name: the user's own sets keep theirs."""
+    return SOURCES[name].title if name in SOURCES else name

@@ -1,0 +1,35 @@
+"""SVHN: 73,257 cropped street-view house numbers of 32 × 32 pixels in colour (Netzer et al., 2011).
+
+For non-commercial use only, say its authors.
+"""
+
+from pathlib import Path
+
+from ntkcond.datasets.samples import Raw
+from ntkcond.datasets.torchvision_data import Download, datasets, verified
+from ntkcond.storage import sha256_of
+
+
+def load(data_dir: Path, options: dict) -> Raw:
+    """Training and test images as rows of 3 × 32 × 32 values 0..255; label 0 is the digit 0."""
+    paths = verified(data_dir, downloads())
+    train, test = (datasets.SVHN(data_dir / "SVHN", split) for split in ("train", "test"))
+    return Raw(
+        train.data.reshape(len(train.data), -1),
+        train.labels,
+        (0.0, 255.0),
+        "SVHN, original .mat files (format 2, cropped digits)",
+        test.data.reshape(len(test.data), -1),
+        test.labels,
+        {path.name: sha256_of(path) for path in paths},
+    )
+
+
+def downloads(mirrors: list[str] | None = None) -> dict[str, Download]:
+    """Where each raw file can be had, by its path below data_dir; mirrors: instead of the authors'."""
+    files = {}
+    for split in ("train", "test"):
+        url, name, md5 = datasets.SVHN.split_list[split]
+        urls = [f"{mirror.rstrip('/')}/{name}" for mirror in mirrors or [url.rpartition("/")[0]]]
+        files[f"SVHN/{name}"] = Download(urls, md5)
+    return files

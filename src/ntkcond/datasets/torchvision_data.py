@@ -1,0 +1,115 @@
+"""torchvision's data set classes, importable beside any build of torch.
+
+Wheels of torchvision hold compiled operators for one build of torch (CPU or CUDA). Beside another
+build they do not load, and `import torchvision` then fails as it registers two of them, though
+data sets need none. Declaring their signatures makes the import go through.
+"""
+
+import contextlib
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+
+import torch
+
+from ntkcond.errors import UserError
+from ntkcond.storage import explained
+
+try:
+    from torchvision import datasets
+except RuntimeError:  # its operators are built for another torch
+    for _name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        del sys.modules[_name]
+    _DECLARATIONS = torch.library.Library("torchvision", "DEF")  # they live as long as this object
+    for _operator in ("nms", "qnms"):
+        _DECLARATIONS.define(f"{_operator}(Tensor dets, Tensor scores, float iou) -> Tensor")
+    from torchvision import datasets
+from torchvision.datasets.utils import calculate_md5, download_url
+
+__all__ = ["Download", "datasets", "fetch", "verified"]
+
+TIMEOUT_S = 30
+
+
+class Download(NamedTuple):
+    """A raw file that can be had: addresses to try in turn, and its published md5."""
+
+    urls: list[str]
+    md5: str
+
+
+def verified(data_dir: Path, downloads: dict[str, Download]) -> list[Path]:
+    """The files named in `downloads` below data_dir, once each is known to be there and whole.
+
+    Raises UserError naming the first that is not.
+    """
+    return [_whole(data_dir, name, download.md5) for name, download in downloads.items()]
+
+
+def _whole(data_dir: Path, name: str, md5: str) -> Path:
+    path = data_dir / name
+    if not path.is_file():
+        raise UserError(
+            f"{path}: not there. Put the original file there, or set data_dir to the folder that has"
+            f" {name}; snakemake downloads it otherwise"
+        )
+    if calculate_md5(path) != md5:
+        raise UserError(
+            f"{path}: damaged, its md5 is not the published {md5}. Delete it and run again: it will"
+            " be downloaded anew"
+        )
+    return path
+
+
+def fetch(data_dir: Path, name: str, download: Download) -> None:
+    """Downloads the file `name` into data_dir; one that is there and whole stays untouched.
+
+    Works in a temporary folder beside its place: a broken download leaves nothing behind.
+    Raises UserError when no address serves it, with what each of them answered.
+    """
+    target = data_dir / name
+    if target.is_file():
+        _whole(data_dir, name, download.md5)
+        return
+    answers = []
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as folder,
+            _patience(),
+        ):
+            for url in download.urls:
+                try:
+                    download_url(url, folder, target.name, download.md5)
+                except (
+                    RuntimeError,
+                    HTTPException,
+                    URLError,
+                    TimeoutError,
+                    ConnectionError,
+                ) as error:
+                    answers.append(f"{url}: {' '.join(str(error).split())}")
+                else:
+                    Path(folder, target.name).replace(target)
+                    return
+    raise UserError(
+        f"{target}: the download failed ({'; '.join(answers)}). Without a network, put the original"
+        f" file there, set data_dir to a folder that has {name}, or name a mirror in the data set's"
+        " mirrors"
+    )
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[None]:
+    """torchvision's downloads have no time limit of their own: a dead server would hang them."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT_S)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)

@@ -1,0 +1,170 @@
+"""Figure 2: the smallest gradient angle and the condition number of the NTK against depth."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ntkcond.datasets.registry import title
+from ntkcond.figures import style
+
+CURVE = ["dataset", "activation", "depth"]
+DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
+NAMES = {"relu": "ReLU", "linear": "linear"}
+
+
+def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
+    """The numbers drawn: a row for each (dataset, activation, depth).
+
+    kappa_*: over the resolved ones of all seeds and blocks; ∞ where all are singular; empty where
+    none is resolved, with kappa_lower_bound, the smallest of the unresolved ones' bounds, instead.
+    kappa_q16, kappa_q84: quantiles, the interval that is shaded. kappa_verdict: that of all of
+    them, or `mixed`, with resolved, singular and unresolved as counts. nonzero_kappa_mean: linear
+    networks, their non-zero spectrum. min_angle_deg_*: over seeds, of all samples.
+    std: of a sample (n − 1), empty for a single one.
+    """
+    kappas = pd.DataFrame(
+        [
+            {**dict(zip(CURVE, curve, strict=True)), **_kappa(rows)}
+            for curve, rows in conditioning.groupby(CURVE, sort=False)
+        ]
+    )
+    minima = angles.groupby(CURVE, sort=False, as_index=False).agg(
+        min_angle_deg_mean=("min_angle_deg", "mean"),
+        min_angle_deg_std=("min_angle_deg", "std"),
+        duplicate_rows=("duplicate_rows", "first"),
+        zero_rows=("zero_rows", "first"),
+    )
+    return kappas.merge(minima, on=CURVE, how="outer", sort=False)
+
+
+def _kappa(rows: pd.DataFrame) -> dict:
+    counts = {name: int((rows.verdict == name).sum()) for name in _VERDICTS}
+    verdicts = [name for name, count in counts.items() if count]
+    kappa = rows.kappa[rows.verdict == "resolved"]
+    singular = verdicts == ["singular"]
+    return {
+        "width": rows.width.iloc[0],
+        "n": rows.n.iloc[0],
+        "samples": rows.samples.iloc[0],
+        "seeds": rows.seed.nunique(),
+        "blocks": rows.block.nunique(),
+        "kappa_mean": np.inf if singular else kappa.mean(),
+        "kappa_std": kappa.std(),
+        "kappa_median": np.inf if singular else kappa.median(),
+        "kappa_q16": kappa.quantile(0.16),
+        "kappa_q84": kappa.quantile(0.84),
+        "kappa_lower_bound": rows.kappa_lower[rows.verdict == "unresolved"].min(),
+        "kappa_verdict": verdicts[0] if len(verdicts) == 1 else "mixed",
+        **counts,
+        "nonzero_kappa_mean": rows.nonzero_kappa.mean(),
+    }
+
+
+_VERDICTS = ("resolved", "singular", "unresolved")
+
+
+def draw(numbers: pd.DataFrame) -> Figure:
+    """Two panels: min φ, and κ on a log axis with a band of its own for κ = ∞."""
+    datasets = list(numbers.dataset.unique())
+    with style.look():
+        figure = style.figure(height=3.0)
+        grid = figure.add_gridspec(2, 2, height_ratios=(1, 9))
+        angle_axes = figure.add_subplot(grid[:, 0])
+        kappa_axes = figure.add_subplot(grid[1, 1])
+        band = figure.add_subplot(grid[0, 1], sharex=kappa_axes)
+        for position, dataset in enumerate(datasets):
+            for activation, curve in numbers[numbers.dataset == dataset].groupby("activation"):
+                look = _look(position, activation)
+                _draw_angles(angle_axes, curve, look)
+                _draw_kappas(kappa_axes, curve, look)
+                height = _band_height(position, activation, len(datasets))
+                _draw_infinite(band, curve, look, height)
+        _finish(angle_axes, kappa_axes, band, numbers)
+        _legend(figure, numbers, datasets)
+    return figure
+
+
+def _look(position: int, activation: str) -> dict:
+    """Colour and marker say which data set, dashes and filling which activation."""
+    colour = style.COLOURS[position % len(style.COLOURS)]
+    return {
+        "color": colour,
+        "marker": style.MARKERS[position % len(style.MARKERS)],
+        "linestyle": DASHES.get(activation, ":"),
+        "markerfacecolor": "white" if activation == "linear" else colour,
+        "markeredgewidth": 0.9,
+    }
+
+
+def _shade(axes: Axes, depth: pd.Series, low: pd.Series, high: pd.Series, look: dict) -> None:
+    axes.fill_between(depth, low, high, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
+    mean, spread = curve.min_angle_deg_mean, curve.min_angle_deg_std.fillna(0)
+    axes.plot(curve.depth, mean, **look)
+    _shade(axes, curve.depth, mean - spread, mean + spread, look)
+
+
+def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
+    finite = curve.kappa_mean.where(np.isfinite(curve.kappa_mean))
+    axes.plot(curve.depth, finite, **look)
+    _shade(axes, curve.depth, curve.kappa_q16, curve.kappa_q84, look)
+    bound = curve[curve.kappa_verdict == "unresolved"]
+    for depth, lower in zip(bound.depth, bound.kappa_lower_bound, strict=True):
+        axes.plot(depth, lower, **{**look, "marker": "_"})
+        axes.annotate(
+            "", (depth, lower), (0, 9), textcoords="offset points",
+            arrowprops={"arrowstyle": "<-", "color": look["color"], "linewidth": 0.9},
+        )  # fmt: skip
+
+
+def _draw_infinite(axes: Axes, curve: pd.DataFrame, look: dict, height: float) -> None:
+    infinite = curve[curve.singular > 0]
+    axes.plot(infinite.depth, np.full(len(infinite), height), clip_on=False, **look)
+
+
+def _band_height(position: int, activation: str, datasets: int) -> float:
+    """Curves that are infinite together lie one above the other."""
+    lane = 2 * position + (activation == "linear")
+    return 1 - (lane + 0.5) / (2 * datasets)
+
+
+def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> None:
+    depths = sorted(numbers.depth.unique())
+    ticks = depths if len(depths) <= 12 else depths[:: -(-len(depths) // 10)]
+    sizes = " or ".join(f"{n:,}" for n in sorted(numbers.n.unique()))
+    for axes in (angles, kappas):
+        axes.set_xlabel("depth $L$ (hidden layers)")
+        axes.set_xticks(ticks)
+    angles.set_ylabel(r"smallest gradient angle $\min\,\phi$ (degrees)")
+    angles.set_ylim(bottom=0)
+    angles.set_title("(a) separation")
+    kappas.set_ylabel(rf"NTK condition number $\kappa$, $n$ = {sizes}")
+    kappas.set_yscale("log")
+    band.set_title("(b) conditioning")
+    band.set_ylim(0, 1)
+    band.set_yticks([0.5], [r"$\infty$"], fontsize=10)
+    band.set_facecolor("0.95")
+    band.grid(False)
+    band.spines["bottom"].set_visible(False)
+    band.tick_params(bottom=False, labelbottom=False)
+
+
+def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
+    handles, labels = [], []
+    for position, dataset in enumerate(datasets):
+        row = numbers[numbers.dataset == dataset].iloc[0]
+        handles.append(Line2D([], [], **{**_look(position, "relu"), "linestyle": "none"}))
+        blocks = "block" if row.blocks == 1 else "blocks"
+        labels.append(
+            f"{title(dataset)}: {row.samples:,} samples, {row.blocks} {blocks} of $n$ = {row.n}"
+        )
+    for activation in numbers.activation.unique():
+        look = {**_look(0, activation), "color": style.GREY}
+        look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
+        handles.append(Line2D([], [], **look))
+        labels.append(NAMES.get(activation, activation))
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, columnspacing=1.5)

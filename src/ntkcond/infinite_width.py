@@ -1,0 +1,49 @@
+"""Infinite width: embedding angles, gradient angles and NTK matrices in closed form.
+
+Angles are in radians; Theorem and equation numbers are those of arXiv 2305.08813v1.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def g(theta: ArrayLike) -> np.ndarray:
+    """Angle between the embeddings after one ReLU layer (Eq. 8):
+    g(θ) = arccos(((π − θ) cos θ + sin θ)/π), elementwise on [0, π]."""
+    theta = np.asarray(theta, dtype=np.float64)
+    cosine = ((np.pi - theta) * np.cos(theta) + np.sin(theta)) / np.pi
+    return np.arccos(np.clip(cosine, -1.0, 1.0))
+
+
+def gradient_cosine(theta_in: ArrayLike, depth: int) -> np.ndarray:
+    """cos φ of a ReLU network of depth L (Thm 4.4, Eq. 10), elementwise.
+
+    cos φ = 1/(L+1) · Σₗ cos θˡ · Πₗ′ (1 − θˡ′/π), l = 0..L, l′ = l..L−1, θˡ = gˡ(θ_in);
+    summed by Horner's rule from l = 0 on, in one pass over the layers.
+    """
+    theta = np.asarray(theta_in, dtype=np.float64)
+    total = np.cos(theta)
+    for _ in range(depth):
+        total = total * (1.0 - theta / np.pi)
+        theta = g(theta)
+        total += np.cos(theta)
+    return total / (depth + 1)
+
+
+def gradient_angle(theta_in: ArrayLike, depth: int) -> np.ndarray:
+    """φ of a ReLU network of depth L (Thm 4.4), elementwise on [0, π]. A linear one has φ = θ_in."""
+    return np.arccos(np.clip(gradient_cosine(theta_in, depth), -1.0, 1.0))
+
+
+def infinite_width_ntk(x: np.ndarray, depth: int) -> np.ndarray:
+    """The NTK of ReLU networks of depth L at infinite width, (n, n), for x (n, d) without zero rows.
+
+    K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
+    theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    norms = np.linalg.norm(x, axis=1)
+    scale = np.outer(norms, norms)
+    theta = np.arccos(np.clip(x @ x.T / scale, -1.0, 1.0))
+    np.fill_diagonal(theta, 0.0)
+    return (depth + 1) * scale * gradient_cosine(theta, depth)

@@ -1,0 +1,64 @@
+"""What can be said of a kernel's rank from the inputs alone, without rounding.
+
+Exact statements on float32 inputs: equal rows, zero rows, parallel rows. They decide which NTKs
+are singular, κ = ∞, whatever eigenvalue an eigensolver prints for them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ntkcond.activations import Activation
+from ntkcond.network import is_linear, weight_count
+
+
+class DistinctRows(NamedTuple):
+    """index: (k,) rows that are neither zero nor equal to an earlier one, ascending;
+    duplicate_rows, zero_rows: how many were left out as which (a zero row counts as zero only)."""
+
+    index: np.ndarray
+    duplicate_rows: int
+    zero_rows: int
+
+
+def distinct_rows(x: np.ndarray) -> DistinctRows:
+    """The rows of x (n, d) whose pairwise angles mean something."""
+    nonzero = np.flatnonzero(x.any(axis=1))
+    index = nonzero[np.sort(_first_of_each(x[nonzero]))]
+    return DistinctRows(index, len(nonzero) - len(index), len(x) - len(nonzero))
+
+
+def distinct_directions(x: np.ndarray, signed: bool) -> int:
+    """Number of directions among the rows of x (n, d) float32, zero rows left out.
+
+    signed: x and −x count as two (rays); else as one (lines).
+    Each row is divided by its largest entry. Quotients of float32 numbers that differ do so by
+    2⁻⁴⁸ at least, which float64 holds apart; equal ones round equally: the count is exact.
+    """
+    x = x[x.any(axis=1)].astype(np.float64)
+    pivot = x[np.arange(len(x)), np.abs(x).argmax(axis=1)]
+    unit = x / (np.abs(pivot) if signed else pivot)[:, None]
+    return len(_first_of_each(unit))
+
+
+def rank_bound(x: np.ndarray, activation: Activation, depth: int, width: int) -> int:
+    """An upper bound on the rank of the NTK of x (n, d), whatever the weights.
+
+    Never above the number of weights P. Linear networks: K = X M Xᵀ has at most the rank of X,
+    so at most its distinct lines, of rows and of columns. Homogeneous activations (ReLU): parallel
+    rows have parallel gradients, so at most the distinct rays. Others: distinct rows.
+    """
+    bound = min(len(x), weight_count(depth, width, x.shape[1]))
+    if is_linear(activation, depth):
+        return min(bound, *(distinct_directions(a, signed=False) for a in (x, x.T)))
+    if activation.homogeneous:
+        return min(bound, distinct_directions(x, signed=True))
+    return min(bound, len(_first_of_each(x)))
+
+
+def _first_of_each(x: np.ndarray) -> np.ndarray:
+    """Positions of the first of each set of equal rows."""
+    if not len(x):
+        return np.empty(0, dtype=np.intp)
+    rows = np.ascontiguousarray(x) + 0.0  # −0 becomes 0: rows are compared by their bytes
+    return np.unique(rows.view([("", rows.dtype)] * x.shape[1]).ravel(), return_index=True)[1]

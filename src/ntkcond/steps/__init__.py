@@ -1,0 +1,1 @@
+"""One module a rule: its command line. What it computes is in the package above."""

@@ -1,0 +1,64 @@
+"""The NTK of every block and seed at one depth; results/kernels/{dataset}/{activation}/depth{L}.h5."""
+
+from argparse import Namespace
+
+import torch
+
+from ntkcond import command
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.blocks import blocks_of
+from ntkcond.kernel import ntk_tiles, tile_count, tile_size
+from ntkcond.needs import kernel_file_bytes, kernel_need
+from ntkcond.network import initial_gradient_map
+from ntkcond.resources import require_memory, resolve_device, use_threads
+from ntkcond.storage import read_hdf5, require_space, write_hdf5
+
+
+def main(arguments: Namespace) -> None:
+    """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile."""
+    a = arguments
+    device = resolve_device(a.device)
+    use_threads(a.threads)
+    with read_hdf5(a.dataset) as file:
+        x = torch.from_numpy(file["x"][:])
+    samples, features = x.shape
+    n, blocks = blocks_of(samples, a.block, a.dataset.stem)
+    require_memory(kernel_need(n, samples, features, a.depth, a.width), device)
+    require_space(a.output, kernel_file_bytes(len(a.seeds), blocks, n))
+
+    def tiles():
+        for s, seed in enumerate(a.seeds):
+            gradients = initial_gradient_map(
+                ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device
+            )
+            for b in range(blocks):
+                factors = gradients(x[b * n : (b + 1) * n].to(device, torch.float64))
+                for tile in ntk_tiles(factors):
+                    yield s, b, tile
+
+    with write_hdf5(a.output, a.made_by) as file:
+        file.attrs.update(
+            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
+            samples=samples, features=features, left_out=samples - blocks * n,
+        )  # fmt: skip
+        kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
+        count = len(a.seeds) * blocks * tile_count(n, tile_size(n, device))
+        label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
+        for s, b, (rows, columns, values) in command.progress(tiles(), count, label):
+            values = values.cpu().numpy()
+            kernel[s, b, rows, columns] = values
+            if rows != columns:
+                kernel[s, b, columns, rows] = values.T
+
+
+def block(text: str) -> int | str:
+    """A block size, or "all"."""
+    return text if text == "all" else int(text)
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    command.add_network(options)
+    command.add_computing(options)
+    options.add_argument("--block", type=block, default=512, help="samples in one NTK, or all")
+    command.run(main, options)

@@ -1,0 +1,72 @@
+"""Extreme eigenvalues, κ and verdict of every NTK; results/spectra/{dataset}/{activation}/depth{L}.h5."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+
+from ntkcond import command
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.needs import spectrum_need
+from ntkcond.network import initial_gradient_map, is_linear
+from ntkcond.rank import rank_bound
+from ntkcond.resources import require_memory, resolve_device, use_threads
+from ntkcond.spectrum import kernel_entry_error, spectrum_record
+from ntkcond.storage import read_hdf5, write_hdf5
+
+
+def main(arguments: Namespace) -> None:
+    """Writes each entry of `spectrum_record` as an array (seeds, blocks), all eigenvalues as one
+    (seeds, blocks, n)."""
+    a = arguments
+    device = resolve_device(a.device)
+    use_threads(a.threads)
+    activation = ACTIVATIONS[a.activation]
+    with read_hdf5(a.dataset) as file:
+        x = file["x"][:]
+    features = x.shape[1]
+    with read_hdf5(a.kernel) as source:
+        kernels = source["kernel"]
+        seeds, blocks, n, _ = kernels.shape
+        require_memory(spectrum_need(n, *x.shape), device)
+        inputs = x[: blocks * n].reshape(blocks, n, features)
+        bounds = [rank_bound(block, activation, a.depth, a.width) for block in inputs]
+        entry_error = kernel_entry_error(a.depth, a.width, features)
+
+        def records():
+            for s, seed in enumerate(a.seeds):
+                gradients = None
+                if is_linear(activation, a.depth):
+                    gradients = initial_gradient_map(
+                        activation, seed, a.depth, a.width, features, device
+                    )
+                for b, block in enumerate(inputs):
+                    factor = None
+                    if gradients:
+                        block = torch.from_numpy(block).to(device, torch.float64)
+                        factor = gradients(block)[0].forward
+                    kernel = torch.from_numpy(kernels[s, b]).to(device)
+                    yield spectrum_record(kernel, bounds[b], entry_error, factor)
+
+        label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
+        found = list(command.progress(records(), seeds * blocks, label))
+
+    with write_hdf5(a.output, a.made_by) as file:
+        for name in found[0]:
+            values = np.array([record[name] for record in found])
+            values = values.reshape(seeds, blocks, *values.shape[1:])
+            file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
+        file.attrs.update(
+            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
+            samples=len(x), features=features,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    command.add_network(options)
+    command.add_computing(options)
+    options.add_argument("--kernel", type=Path, required=True, help="results/kernels/…/*.h5")
+    command.run(main, options)

@@ -1,0 +1,41 @@
+# The artefacts: a figure as .pdf and .png, and the numbers drawn in it as .csv.
+
+
+rule fig1:
+    output:
+        multiext("results/fig1", ".pdf", ".png", ".csv"),
+    params:
+        made_by=made_by(config["theory"], "ntkcond.steps.fig1"),
+        options=options(config["theory"]),
+    log:
+        "results/logs/fig1.log",
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig1 {params.options}"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig2:
+    input:
+        conditioning="results/conditioning.csv",
+        angles="results/angles.csv",
+    output:
+        multiext("results/fig2", ".pdf", ".png", ".csv"),
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig2"),
+    log:
+        "results/logs/fig2.log",
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig2 --conditioning {input.conditioning} --angles {input.angles}"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig4:
+    output:
+        multiext("results/fig4", ".pdf", ".png", ".csv"),
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig4"),
+    log:
+        "results/logs/fig4.log",
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig4"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"

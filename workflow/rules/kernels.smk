@@ -1,0 +1,107 @@
+# From samples to tables: NTKs, their spectra, the closest pairs of gradients.
+
+FIG2 = config["figures"]["fig2"]
+
+
+def network_settings(wildcards, *keys):
+    """The part of the config that a job depends on, beside its wildcards."""
+    own = settings.experiment(config, wildcards.dataset)
+    return {key: own[key] for key in keys}
+
+
+rule kernel:
+    input:
+        dataset="results/datasets/{dataset}.h5",
+    output:
+        "results/kernels/{dataset}/{activation}/depth{depth}.h5"
+        if config["keep_kernels"]
+        else temp("results/kernels/{dataset}/{activation}/depth{depth}.h5"),
+    params:
+        made_by=lambda wildcards: made_by(
+            network_settings(wildcards, "seeds", "width", "block"), "ntkcond.steps.kernel"
+        ),
+        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width", "block")),
+    log:
+        "results/logs/kernel/{dataset}/{activation}/depth{depth}.log",
+    threads: lambda wildcards: threads_for(block_of(wildcards))
+    resources:
+        mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
+        gpu=GPUS,
+    shell:
+        "{PYTHON} -m ntkcond.steps.kernel --dataset {input.dataset}"
+        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
+        " --device {config[device]} --threads {threads}"
+        " --output {output} --log {log} --made-by {params.made_by:q}"
+
+
+rule spectrum:
+    input:
+        dataset="results/datasets/{dataset}.h5",
+        kernel="results/kernels/{dataset}/{activation}/depth{depth}.h5",
+    output:
+        "results/spectra/{dataset}/{activation}/depth{depth}.h5",
+    params:
+        made_by=lambda wildcards: made_by(
+            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.spectrum"
+        ),
+        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
+    log:
+        "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
+    threads: lambda wildcards: threads_for(block_of(wildcards))
+    resources:
+        mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
+        gpu=GPUS,
+    shell:
+        "{PYTHON} -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel}"
+        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
+        " --device {config[device]} --threads {threads}"
+        " --output {output} --log {log} --made-by {params.made_by:q}"
+
+
+rule angle:
+    input:
+        dataset="results/datasets/{dataset}.h5",
+    output:
+        "results/angles/{dataset}/{activation}/depth{depth}.h5",
+    params:
+        made_by=lambda wildcards: made_by(
+            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.angle"
+        ),
+        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
+    log:
+        "results/logs/angle/{dataset}/{activation}/depth{depth}.log",
+    threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
+    resources:
+        mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
+        gpu=GPUS,
+    shell:
+        "{PYTHON} -m ntkcond.steps.angle --dataset {input.dataset}"
+        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
+        " --device {config[device]} --threads {threads}"
+        " --output {output} --log {log} --made-by {params.made_by:q}"
+
+
+rule conditioning:
+    input:
+        [every(rules.spectrum.output[0], dataset) for dataset in FIG2],
+    output:
+        "results/conditioning.csv",
+    params:
+        made_by=made_by({}, "ntkcond.steps.conditioning"),
+    log:
+        "results/logs/conditioning.log",
+    shell:
+        "{PYTHON} -m ntkcond.steps.conditioning --spectra {input} --output {output} --log {log}"
+
+
+rule angles:
+    input:
+        [every(rules.angle.output[0], dataset) for dataset in FIG2],
+    output:
+        "results/angles.csv",
+    params:
+        made_by=made_by({}, "ntkcond.steps.angles"),
+    log:
+        "results/logs/angles.log",
+    shell:
+        "{PYTHON} -m ntkcond.steps.angles --angles {input} --output {output} --log {log}"
