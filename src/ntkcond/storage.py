@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -82,10 +83,37 @@ def require_space(path: Path | str, size_needed: int) -> None:
 def write_hdf5(path: Path | str, made_by: dict | None = None) -> Iterator[h5py.File]:
     """A new HDF5 file at `path`, by `replacing`. made_by: what its rule depends on, kept as the
     attribute `made_by` (see `ntkcond.provenance`)."""
-    with replacing(path) as temporary:
-        with h5py.File(temporary, "w") as file:
+    with replacing(path) as temporary, _Disk(temporary) as disk:
+        with h5py.File(disk, "w") as file:
             file.attrs["made_by"] = repr(made_by) if made_by else "a step run by hand"
             yield file
+        if disk.failure:
+            raise disk.failure
+
+
+class _Disk(io.FileIO):
+    """A file for HDF5 to write to that fails once.
+
+    HDF5 cannot close a file that it could not write, and crashes the process when it is made to.
+    So the first failed write is reported, and whatever HDF5 still has to flush is let go of.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "w+")
+        self.failure: OSError | None = None
+
+    def write(self, data: bytes | memoryview) -> int:
+        view = memoryview(data).cast("B")
+        if self.failure:
+            return len(view)
+        try:
+            done = 0
+            while done < len(view):  # a write may be cut short, by a full disk for one
+                done += super().write(view[done:])
+        except OSError as error:
+            self.failure = error
+            raise
+        return len(view)
 
 
 def write_csv(path: Path | str, table) -> None:

@@ -53,5 +53,5 @@ def draw(numbers: pd.DataFrame) -> Figure:
         )
         axes.set_xticks(range(0, 181, 30))
         axes.set_yticks(range(0, 121, 15))
-        axes.legend(loc="upper left", handlelength=1.8)
+        axes.legend(loc="lower right", handlelength=1.8)
     return figure

@@ -36,7 +36,7 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
         duplicate_rows=("duplicate_rows", "first"),
         zero_rows=("zero_rows", "first"),
     )
-    return kappas.merge(minima, on=CURVE, how="outer", sort=False)
+    return kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")
 
 
 def _kappa(rows: pd.DataFrame) -> dict:
@@ -68,20 +68,25 @@ _VERDICTS = ("resolved", "singular", "unresolved")
 def draw(numbers: pd.DataFrame) -> Figure:
     """Two panels: min φ, and κ on a log axis with a band of its own for κ = ∞."""
     datasets = list(numbers.dataset.unique())
+    lanes = list(numbers[numbers.singular > 0].groupby(CURVE[:2], sort=False).groups)
     with style.look():
-        figure = style.figure(height=3.0)
-        grid = figure.add_gridspec(2, 2, height_ratios=(1, 9))
-        angle_axes = figure.add_subplot(grid[:, 0])
-        kappa_axes = figure.add_subplot(grid[1, 1])
-        band = figure.add_subplot(grid[0, 1], sharex=kappa_axes)
+        figure = style.figure(height=2.7 + 0.13 * len(datasets))
+        angle_axes, kappa_axes = figure.subplots(1, 2)
+        band_height = 0.04 + 0.03 * max(1, len(lanes))
+        band = kappa_axes.inset_axes((0, 1.03, 1, band_height), sharex=kappa_axes)
         for position, dataset in enumerate(datasets):
-            for activation, curve in numbers[numbers.dataset == dataset].groupby("activation"):
+            of_dataset = numbers[numbers.dataset == dataset]
+            for activation, curve in of_dataset.groupby("activation", sort=False):
                 look = _look(position, activation)
                 _draw_angles(angle_axes, curve, look)
                 _draw_kappas(kappa_axes, curve, look)
-                height = _band_height(position, activation, len(datasets))
-                _draw_infinite(band, curve, look, height)
+                if (dataset, activation) in lanes:
+                    infinite = curve.depth[curve.singular > 0]
+                    height = -lanes.index((dataset, activation))
+                    band.plot(infinite, np.full(len(infinite), height), **look)
         _finish(angle_axes, kappa_axes, band, numbers)
+        band.set_ylim(-max(1, len(lanes)) + 0.2, 0.8)
+        band.set_yticks([(1 - max(1, len(lanes))) / 2], [r"$\infty$"], fontsize=10)
         _legend(figure, numbers, datasets)
     return figure
 
@@ -121,17 +126,6 @@ def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
         )  # fmt: skip
 
 
-def _draw_infinite(axes: Axes, curve: pd.DataFrame, look: dict, height: float) -> None:
-    infinite = curve[curve.singular > 0]
-    axes.plot(infinite.depth, np.full(len(infinite), height), clip_on=False, **look)
-
-
-def _band_height(position: int, activation: str, datasets: int) -> float:
-    """Curves that are infinite together lie one above the other."""
-    lane = 2 * position + (activation == "linear")
-    return 1 - (lane + 0.5) / (2 * datasets)
-
-
 def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> None:
     depths = sorted(numbers.depth.unique())
     ticks = depths if len(depths) <= 12 else depths[:: -(-len(depths) // 10)]
@@ -139,14 +133,12 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
     for axes in (angles, kappas):
         axes.set_xlabel("depth $L$ (hidden layers)")
         axes.set_xticks(ticks)
-    angles.set_ylabel(r"smallest gradient angle $\min\,\phi$ (degrees)")
+    angles.set_ylabel("smallest gradient angle\n" r"$\min\,\phi$ over all pairs (degrees)")
     angles.set_ylim(bottom=0)
     angles.set_title("(a) separation")
-    kappas.set_ylabel(rf"NTK condition number $\kappa$, $n$ = {sizes}")
+    kappas.set_ylabel("NTK condition number\n" rf"$\kappa$ of $n$ = {sizes} samples")
     kappas.set_yscale("log")
     band.set_title("(b) conditioning")
-    band.set_ylim(0, 1)
-    band.set_yticks([0.5], [r"$\infty$"], fontsize=10)
     band.set_facecolor("0.95")
     band.grid(False)
     band.spines["bottom"].set_visible(False)

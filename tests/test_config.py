@@ -1,0 +1,109 @@
+"""The config: what is wrong in it is named, with what is allowed."""
+
+import copy
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.config import check, dataset_settings, experiment, sample_count
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.errors import UserError
+
+SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+OVERLAYS = sorted((ROOT / "config").glob("*.yaml"))
+
+
+def changed(path: str, value: object) -> dict:
+    """The default config with one setting changed, named like datasets.digits.block."""
+    config = copy.deepcopy(DEFAULT)
+    *parents, last = path.split(".")
+    place = config
+    for name in parents:
+        place = place.setdefault(name, {})
+    place[last] = value
+    return config
+
+
+def test_the_default_is_allowed():
+    check(DEFAULT, SCHEMA)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
+def test_the_overlays_are_allowed(overlay):
+    config = copy.deepcopy(DEFAULT)
+    for key, value in yaml.safe_load(overlay.read_text("utf-8")).items():
+        if isinstance(value, dict):
+            for name, entry in value.items():
+                old = config[key].get(name)
+                config[key][name] = {**old, **entry} if isinstance(entry, dict) and old else entry
+        else:
+            config[key] = value
+    check(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("widht", 512, "widht: there is no such setting. Did you mean 'width'?"),
+        ("datasets.digits.blok", 3, "datasets.digits.blok: digits has no such setting. Did you"),
+        ("datasets.minst", {"samples": 9}, "there is no data set 'minst'. Did you mean 'mnist'?"),
+        ("figures.fig2", ["digits", "fashion"], "figures.fig2: 'fashion' is not a data set"),
+        ("depths", [0, -1], "depths[1]: -1 is not allowed; it must be a whole number from 0 on"),
+        ("width", 0, "width: 0 is not allowed; it must be a whole number from 1 on"),
+        ("block", 3.5, "block: 3.5 is not allowed; it must be a whole number from 2 on, or all"),
+        ("block", 2001, "block: 2001 is larger than the 2000 samples of synthetic"),
+        ("datasets.digits.block", 1438, "block: 1438 is larger than the 1437 samples of digits"),
+        ("datasets.mnist.samples", 60001, "samples: 60001 is more than the 60000"),
+        ("datasets.digits.scale", [1, -1], "datasets.digits.scale: [1, -1] is no interval"),
+        ("datasets.synthetic.scale", [0, 1], "synthetic has no such setting"),
+        ("datasets.synthetic", {"features": 5}, "datasets.synthetic.samples: synthetic needs"),
+        ("datasets.mine", {"source": "custom"}, "datasets.mine.file: custom needs a value"),
+        ("datasets.a/b", {"file": "x.npy"}, "it must be a name of letters, digits, _ and -"),
+        ("device", "gpu", "device: 'gpu' is not allowed; it must be auto, cpu or cuda"),
+        ("activations", ["relu", "relu"], "activations: ['relu', 'relu'] is not allowed"),
+        ("activations", ["gelu"], "activations[0]: 'gelu' is not allowed; it must be relu or"),
+        ("seeds", [], "seeds: [] is not allowed; it must be a list of different whole numbers"),
+        ("keep_kernels", "no", "keep_kernels: 'no' is not allowed; it must be true or false"),
+        ("figures", {"fig2": []}, "figures.fig2: [] is not allowed; it must be a list of data"),
+        ("datasets.mnist.mirrors", ["ftp://x"], "datasets.mnist.mirrors[0]: 'ftp://x' is not"),
+    ],
+)
+def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
+    with pytest.raises(UserError) as caught:
+        check(changed(path, value), SCHEMA)
+    assert message in str(caught.value)
+
+
+def test_a_missing_setting_is_named():
+    config = copy.deepcopy(DEFAULT)
+    del config["figures"]["fig2"]
+    with pytest.raises(UserError, match=r"figures\.fig2: is missing"):
+        check(config, SCHEMA)
+
+
+def test_a_data_set_overrides_global_settings_for_itself():
+    config = changed("datasets.digits.width", 64)
+    assert experiment(config, "digits") == {
+        "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
+    }  # fmt: skip
+    assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
+
+
+def test_one_source_can_be_shown_at_two_sizes():
+    config = changed("datasets.mnist_small", {"source": "mnist", "samples": 1000})
+    config["figures"]["fig2"].append("mnist_small")
+    check(config, SCHEMA)
+    assert dataset_settings(config, "mnist_small")["source"] == "mnist"
+    assert (sample_count(config, "mnist_small"), sample_count(config, "mnist")) == (1000, 60000)
+
+
+def test_the_schema_knows_the_activations_of_the_code():
+    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))
+    assert schema["properties"]["activations"]["items"]["enum"] == list(ACTIVATIONS)
+
+
+def test_the_default_config_has_every_data_set_that_the_code_knows():
+    assert set(DEFAULT["datasets"]) == SOURCES.keys() - {"custom"}

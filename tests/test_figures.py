@@ -1,0 +1,135 @@
+"""Figures: what they show of the numbers, that they can be redrawn from them, and their bytes."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pypdf
+import pytest
+
+from ntkcond.figures import fig1, fig2, fig4, style
+
+DEPTHS = (0, 1, 2)
+
+
+def conditioning() -> pd.DataFrame:
+    """Two seeds and blocks of a set that is resolved, one singular, one unresolved, one mixed."""
+    rows = []
+    for dataset, verdicts in {
+        "digits": ["resolved"] * 4,
+        "synthetic": ["singular"] * 4,
+        "mine": ["unresolved"] * 4,
+        "mnist": ["resolved", "resolved", "singular", "unresolved"],
+    }.items():
+        for activation in ("relu", "linear"):
+            for depth in DEPTHS:
+                for (seed, block), verdict, factor in zip(
+                    np.ndindex(2, 2), verdicts, (1, 2, 3, 4), strict=True
+                ):
+                    kappa = 1000.0 * factor / (depth + 1)
+                    kappa = {"singular": np.inf, "unresolved": 1e13}.get(verdict, kappa)
+                    rows.append(
+                        {
+                            "dataset": dataset, "activation": activation, "depth": depth,
+                            "width": 512, "n": 48, "samples": 100, "seed": seed, "block": block,
+                            "kappa": kappa, "kappa_lower": kappa, "verdict": verdict,
+                            "nonzero_kappa": 7.0 if activation == "linear" else np.nan,
+                        }
+                    )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def angles() -> pd.DataFrame:
+    rows = conditioning().drop_duplicates(["dataset", "activation", "depth", "seed"])
+    rows = rows[["dataset", "activation", "depth", "seed"]].copy()
+    rows["min_angle_deg"] = 5.0 + rows.depth + rows.seed
+    return rows.assign(duplicate_rows=0, zero_rows=0)
+
+
+TABLE = fig2.table(conditioning(), angles())
+
+
+def row(dataset: str, depth: int = 1, activation: str = "relu") -> pd.Series:
+    chosen = TABLE[
+        (TABLE.dataset == dataset) & (TABLE.depth == depth) & (TABLE.activation == activation)
+    ]
+    assert len(chosen) == 1
+    return chosen.iloc[0]
+
+
+def test_fig2_has_mean_and_spread_over_seeds_and_blocks():
+    resolved = row("digits")
+    kappas = np.array([500, 1000, 1500, 2000])
+    assert resolved.kappa_mean == kappas.mean()
+    assert resolved.kappa_median == np.median(kappas)
+    assert resolved.kappa_std == pytest.approx(kappas.std(ddof=1))
+    assert (resolved.seeds, resolved.blocks, resolved.n, resolved.samples) == (2, 2, 48, 100)
+    assert (resolved.min_angle_deg_mean, resolved.kappa_verdict) == (6.5, "resolved")
+    assert resolved.min_angle_deg_std == pytest.approx(np.std([6, 7], ddof=1))
+
+
+def test_fig2_never_averages_infinity_or_a_bound_into_kappa():
+    assert (row("synthetic").kappa_mean, row("synthetic").kappa_verdict) == (np.inf, "singular")
+    assert np.isnan(row("mine").kappa_mean)
+    assert (row("mine").kappa_lower_bound, row("mine").kappa_verdict) == (1e13, "unresolved")
+    mixed = row("mnist")
+    assert (mixed.kappa_mean, mixed.kappa_verdict) == (750, "mixed")
+    assert (mixed.resolved, mixed.singular, mixed.unresolved) == (2, 1, 1)
+
+
+def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
+    figure = fig2.draw(TABLE)
+    _, kappa_axes = figure.axes
+    (band,) = kappa_axes.child_axes
+    assert [label.get_text() for label in band.get_yticklabels()] == [r"$\infty$"]
+    curves = [line for line in band.lines if len(line.get_xdata())]
+    assert len(curves) == 4  # synthetic and mnist, ReLU and linear
+    assert all(list(line.get_xdata()) == list(DEPTHS) for line in curves)
+    for line in kappa_axes.lines:
+        drawn = np.asarray(line.get_ydata(), dtype=float)
+        assert not np.isinf(drawn).any()
+        assert (drawn[np.isfinite(drawn)] <= 1e13).all()
+
+
+def test_fig2_can_be_redrawn_from_its_csv_alone(tmp_path):
+    text = TABLE.to_csv(index=False)
+    for name, numbers in (("a.png", TABLE), ("b.png", pd.read_csv(io.StringIO(text)))):
+        style.save(fig2.draw(numbers), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("draw", "numbers"),
+    [(fig1.draw, fig1.table([1, 10])), (fig2.draw, TABLE), (fig4.draw, fig4.table())],
+    ids=["fig1", "fig2", "fig4"],
+)
+@pytest.mark.filterwarnings("error")  # a layout that does not fit is a warning
+def test_pdf_is_vector_with_embedded_fonts_and_the_same_bytes_again(tmp_path, draw, numbers):
+    for name in ("a.pdf", "b.pdf"):
+        style.save(draw(numbers), tmp_path / name, {"code": "abc"})
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
+    reader = pypdf.PdfReader(tmp_path / "a.pdf")
+    assert len(reader.pages) == 1
+    assert reader.metadata["/Keywords"] == "{'code': 'abc'}"
+    page = reader.pages[0]
+    assert not page.images
+    for font in page["/Resources"]["/Font"].values():
+        font = font.get_object()
+        font = font["/DescendantFonts"][0].get_object() if "/DescendantFonts" in font else font
+        assert "/FontFile2" in font["/FontDescriptor"].get_object()
+    assert "degrees" in page.extract_text()
+
+
+def test_colours_differ_in_lightness_along_depth():
+    """Readable in black and white: deeper is darker."""
+    red, green, blue, _ = style.depth_colours(10).T
+    lightness = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    assert (np.diff(lightness) < 0).all()
+
+
+def test_fig1_shows_each_depth_and_the_linear_diagonal():
+    numbers = fig1.table([1, 5])
+    linear = numbers[numbers.activation == "linear"]
+    assert (linear.phi_deg == linear.theta_in_deg).all()
+    at_60 = numbers[(numbers.depth == 5) & (numbers.theta_in_deg == 60)]
+    assert at_60.phi_deg.item() == pytest.approx(65.765, abs=6e-4)

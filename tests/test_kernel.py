@@ -1,0 +1,154 @@
+"""The empirical NTK, held against autograd, against the closed form at infinite width, and against
+what the formulas promise."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.infinite_width import infinite_width_ntk
+from ntkcond.kernel import closest_pair, empirical_ntk, ntk_tiles, squared_norms, tile_count
+from ntkcond.network import gradient_map, initial_weights, layer_gradients
+
+SIGMA = {"relu": (torch.relu, 2.0), "linear": (lambda z: z, 1.0)}
+
+
+def weights_of(seed: int, depth: int, width: int, features: int) -> list[torch.Tensor]:
+    return [torch.from_numpy(w) for w in initial_weights(seed, depth, width, features)]
+
+
+def inputs(n: int, features: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
+
+
+def autograd_ntk(x: torch.Tensor, weights: list[torch.Tensor], activation: str) -> torch.Tensor:
+    """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew."""
+    sigma, c = SIGMA[activation]
+    weights = [w.clone().requires_grad_() for w in weights]
+    gradients = []
+    for sample in x:
+        alpha = sample
+        for w in weights[:-1]:
+            alpha = math.sqrt(c / len(w)) * sigma(w @ alpha)
+        grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), weights)
+        gradients.append(torch.cat([g.flatten() for g in grads]))
+    jacobian = torch.stack(gradients)
+    return jacobian @ jacobian.T
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("depth", range(5))
+@pytest.mark.parametrize(
+    ("n", "features", "width", "tile"),
+    [(7, 3, 5, 4), (13, 11, 17, 13), (12, 5, 6, 4), (9, 20, 3, 1), (2, 1, 1, 256)],
+)
+def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile):
+    x, weights = inputs(n, features), weights_of(3, depth, width, features)
+    expected = autograd_ntk(x, weights, activation)
+    layerwise = empirical_ntk(layer_gradients(x, weights, ACTIVATIONS[activation]), tile)
+    shortest = empirical_ntk(gradient_map(weights, ACTIVATIONS[activation])(x), tile)
+    # entries of very different size: what rounding may do is set by the largest
+    bound = {"rtol": 1e-12, "atol": 1e-13 * expected.abs().max().item()}
+    torch.testing.assert_close(layerwise, expected, **bound)
+    torch.testing.assert_close(shortest, expected, **bound)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_error_to_infinite_width_falls_as_one_over_root_width(depth):
+    x = inputs(12, 8)
+    exact = infinite_width_ntk(x.numpy(), depth)
+    widths = np.array([64, 256, 1024, 2048])
+    errors = []
+    for width in widths:
+        squares = []
+        for seed in range(12):
+            weights = weights_of(seed, depth, int(width), 8)
+            kernel = empirical_ntk(gradient_map(weights, ACTIVATIONS["relu"])(x)).numpy()
+            squares.append(np.linalg.norm(kernel - exact) ** 2 / np.linalg.norm(exact) ** 2)
+        errors.append(np.sqrt(np.mean(squares)))
+    slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
+    assert -0.65 < slope < -0.35
+    assert errors[-1] < 0.15
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("depth", [0, 1, 4])
+def test_squared_gradient_norm_tends_to_depth_plus_one(activation, depth):
+    """‖∇f(x)‖² = (L+1) ‖x‖² at infinite width (v1, Eq. 39)."""
+    x = inputs(20, 30)
+    ratios = []
+    for seed in range(12):  # all samples share the weights' fluctuation, a few percent a seed
+        gradients = gradient_map(weights_of(seed, depth, 1024, 30), ACTIVATIONS[activation])(x)
+        ratios.append(squared_norms(gradients) / x.square().sum(1))
+    assert torch.stack(ratios).mean().item() == pytest.approx(depth + 1, rel=0.05)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square(activation):
+    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+    gradients = gradient_map(weights, ACTIVATIONS[activation])
+    kernel = empirical_ntk(gradients(x), tile=8)
+    assert torch.equal(kernel, kernel.T)
+    order = torch.from_numpy(np.random.default_rng(1).permutation(30))
+    torch.testing.assert_close(
+        empirical_ntk(gradients(x[order]), tile=7), kernel[order][:, order], rtol=1e-11, atol=1e-12
+    )
+    # homogeneous activations: f(a x) = a f(x), so K(a x, b z) = a b K(x, z) for a, b > 0
+    torch.testing.assert_close(
+        empirical_ntk(gradients(3.0 * x)), 9.0 * kernel, rtol=1e-11, atol=1e-11
+    )
+
+
+def test_tiles_cover_the_lower_triangle_once():
+    gradients = [layer for layer in layer_gradients(inputs(10, 3), weights_of(0, 1, 4, 3),
+                                                    ACTIVATIONS["relu"])]  # fmt: skip
+    seen = np.zeros((10, 10), int)
+    count = 0
+    for rows, columns, _ in ntk_tiles(gradients, tile=4):
+        seen[rows, columns] += 1
+        count += 1
+    assert count == tile_count(10, 4)
+    assert (seen[np.tril_indices(10)] == 1).all()
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("tile", [5, 64])
+def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile):
+    x, weights = inputs(33, 4), weights_of(2, 3, 20, 4)
+    kernel = autograd_ntk(x, weights, activation)
+    norms = kernel.diagonal().sqrt()
+    angles = np.degrees(np.arccos(np.clip((kernel / norms / norms[:, None]).numpy(), -1, 1)))
+    np.fill_diagonal(angles, np.inf)
+    pair = closest_pair(gradient_map(weights, ACTIVATIONS[activation])(x), tile)
+    assert pair.angle_deg == pytest.approx(angles.min(), rel=1e-9)
+    assert {pair.first, pair.second} == set(np.unravel_index(angles.argmin(), angles.shape))
+
+
+def test_closest_pair_refuses_what_has_no_angle():
+    gradients = gradient_map(weights_of(0, 1, 4, 3), ACTIVATIONS["relu"])
+    with pytest.raises(ValueError, match="at least two samples"):
+        closest_pair(gradients(torch.zeros(3, 3, dtype=torch.float64)))
+
+
+def test_weights_depend_on_seed_depth_layer_and_shape_alone():
+    first = initial_weights(1, 3, 8, 5)
+    again = initial_weights(1, 3, 8, 5)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert [w.shape for w in first] == [(8, 5), (8, 8), (8, 8), (1, 8)]
+    assert not np.array_equal(first[1], first[2])
+    assert not np.array_equal(first[0], initial_weights(2, 3, 8, 5)[0])
+    assert not np.array_equal(first[0], initial_weights(1, 2, 8, 5)[0])
+    # golden: another machine, NumPy or device must draw these very numbers
+    drawn = [-1.436481947004818, 0.6322842939265205, 0.07343888612440468]
+    assert first[0][0, :3].tolist() == drawn
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_ntk_on_cuda_is_that_on_the_cpu(activation):
+    x, weights = inputs(300, 20), weights_of(0, 4, 256, 20)
+    on_cpu = empirical_ntk(gradient_map(weights, ACTIVATIONS[activation])(x))
+    moved = gradient_map([w.cuda() for w in weights], ACTIVATIONS[activation])(x.cuda())
+    torch.testing.assert_close(empirical_ntk(moved).cpu(), on_cpu, rtol=1e-10, atol=1e-9)

@@ -1,0 +1,168 @@
+"""Extreme eigenvalues and their error bounds, held against extended precision (mpmath)."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from ntkcond import spectrum
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.kernel import empirical_ntk
+from ntkcond.network import gradient_map, initial_weights
+from ntkcond.spectrum import (
+    Extremes,
+    condition_number,
+    extreme_eigenvalues,
+    kernel_entry_error,
+    nonzero_eigenvalues,
+    spectrum_record,
+)
+
+N = 20
+
+
+@pytest.fixture(autouse=True)
+def _fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
+def matrix_of(kappa: float, seed: int) -> torch.Tensor:
+    """A symmetric float64 matrix with eigenvalues from 1/κ to 1, evenly spaced in their logarithm."""
+    rng = np.random.default_rng(seed)
+    q = np.linalg.qr(rng.standard_normal((N, N)))[0]
+    matrix = (q * np.geomspace(1 / kappa, 1, N)) @ q.T
+    return torch.from_numpy((matrix + matrix.T) / 2)
+
+
+def exact_extremes(matrix: torch.Tensor) -> tuple[mpmath.mpf, mpmath.mpf]:
+    eigenvalues = mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)
+    return max(eigenvalues), min(eigenvalues)
+
+
+@pytest.mark.parametrize("kappa", [1e4, 1e6, 1e8, 1e10, 1e12, 1e14])
+@pytest.mark.parametrize("cholesky", [False, True], ids=["full", "cholesky-lanczos"])
+def test_bound_holds_against_extended_precision(kappa, cholesky, monkeypatch):
+    if cholesky:
+        monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
+    for seed in range(5):
+        matrix = matrix_of(kappa, seed)
+        largest, smallest = exact_extremes(matrix)
+        found = extreme_eigenvalues(matrix.clone())
+        assert abs(found.lambda_min - smallest) <= found.error
+        assert abs(found.lambda_max - largest) <= found.error
+        assert found.error < 1e-13  # and says something: λ_max is 1
+        verdict = condition_number(found, N, rank_bound=N)
+        assert verdict.lower <= float(largest / smallest) <= verdict.upper
+        if kappa <= 1e12:
+            assert verdict.verdict == "resolved"
+            assert verdict.value == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
+
+
+def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpmath.matrix:
+    """The layer-wise NTK in 50 digits, from the same float64 inputs and weights."""
+    c = {"relu": 2, "linear": 1}[activation]
+    gradients = []
+    for row in x:
+        alphas, masks = [mpmath.matrix(row.tolist())], []
+        scale = mpmath.sqrt(mpmath.mpf(c) / weights[-1].shape[1])
+        for w in weights[:-1]:
+            z = mpmath.matrix(w.tolist()) * alphas[-1]
+            mask = [1 if activation == "linear" or v > 0 else 0 for v in z]
+            masks.append(mask)
+            alphas.append(mpmath.matrix([scale * m * v for m, v in zip(mask, z, strict=True)]))
+        delta, deltas = mpmath.matrix([[1]]), [mpmath.matrix([[1]])]
+        for w, mask in zip(weights[:0:-1], reversed(masks), strict=True):
+            above = delta * mpmath.matrix(w.tolist())
+            delta = mpmath.matrix([[scale * m * v for m, v in zip(mask, above, strict=True)]])
+            deltas.append(delta)
+        gradients.append((alphas, deltas[::-1]))
+
+    def dot(a, b):
+        return mpmath.fsum(u * v for u, v in zip(a, b, strict=True))
+
+    def entry(first, second):
+        return mpmath.fsum(
+            dot(a, b) * dot(d, e) for a, d, b, e in zip(*first, *second, strict=True)
+        )
+
+    return mpmath.matrix([[entry(first, second) for second in gradients] for first in gradients])
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
+    """Two nearly equal samples push λ_min down to where only rounding is left in it."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 6))
+    x[1] = x[0] + distance * rng.standard_normal(6)
+    weights = initial_weights(0, 3, 12, 6)
+    exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
+    tensors = [torch.from_numpy(w) for w in weights]
+    kernel = empirical_ntk(gradient_map(tensors, ACTIVATIONS[activation])(torch.from_numpy(x)))
+    found = extreme_eigenvalues(kernel, kernel_entry_error(3, 12, 6))
+    assert abs(found.lambda_min - min(exact)) <= found.error
+    assert abs(found.lambda_max - max(exact)) <= found.error
+
+
+def test_both_routes_agree_on_a_large_kernel():
+    """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, in the kernel's own memory."""
+    n = spectrum.FULL_SPECTRUM_UP_TO + 1
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((n, 40)))
+    weights = [torch.from_numpy(w) for w in initial_weights(0, 2, 64, 40)]
+    kernel = empirical_ntk(gradient_map(weights, ACTIVATIONS["relu"])(x))
+    full = torch.linalg.eigvalsh(kernel)
+    place = kernel.data_ptr()
+    found = extreme_eigenvalues(kernel)
+    assert found.eigenvalues is None
+    assert kernel.data_ptr() == place
+    assert kernel.triu(1).count_nonzero() * kernel.tril(-1).count_nonzero() == 0  # was overwritten
+    assert found.lambda_max == pytest.approx(full[-1].item(), rel=1e-12)
+    assert abs(found.lambda_min - full[0].item()) <= found.error
+    assert found.lambda_min == pytest.approx(full[0].item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(30, 7), (7, 30)])
+def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape):
+    """κ = 10¹⁴ of Φ Φᵀ, which no float64 eigensolver resolves, from Φ with κ = 10⁷."""
+    rng = np.random.default_rng(0)
+    short = min(shape)
+    sigma = np.geomspace(1e-7, 1, short)
+    left = np.linalg.qr(rng.standard_normal((shape[0], short)))[0]
+    right = np.linalg.qr(rng.standard_normal((shape[1], short)))[0]
+    factor = torch.from_numpy((left * sigma) @ right.T)
+    found = nonzero_eigenvalues(factor)
+    exact = mpmath.svd_r(mpmath.matrix(factor.tolist()), compute_uv=False)
+    assert len(found) == short
+    assert found[0] == pytest.approx(float(min(exact) ** 2), rel=1e-7)
+    assert found[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
+
+
+def test_singular_unresolved_and_resolved_are_told_apart():
+    extremes = Extremes(lambda_max=1.0, lambda_min=-3e-17, error=1e-13)
+    assert condition_number(extremes, 10, rank_bound=9).verdict == "singular"
+    assert condition_number(extremes, 10, rank_bound=9).value == math.inf
+    unresolved = condition_number(extremes, 10, rank_bound=10)
+    assert unresolved.verdict == "unresolved"
+    assert unresolved.value == unresolved.lower == pytest.approx(1e13)
+    assert unresolved.upper == math.inf
+    resolved = condition_number(extremes._replace(lambda_min=1e-6), 10, rank_bound=10)
+    assert resolved.verdict == "resolved"
+    assert resolved.value == pytest.approx(1e6)
+    assert resolved.lower < resolved.value < resolved.upper
+
+
+def test_record_of_a_linear_network_with_more_samples_than_features():
+    """Rank ≤ d < n: κ = ∞, not the −6·10¹⁴ that rounding noise would make of it."""
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((200, 5)))
+    weights = [torch.from_numpy(w) for w in initial_weights(0, 4, 64, 5)]
+    factors = gradient_map(weights, ACTIVATIONS["linear"])(x)
+    record = spectrum_record(empirical_ntk(factors), rank_bound=5, factor=factors[0].forward)
+    assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
+    assert record["nonzero_rank"] == 5
+    assert abs(record["lambda_min"]) < record["lambda_min_error"]
+    gram = np.linalg.eigvalsh((factors[0].forward.T @ factors[0].forward).numpy())
+    assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
