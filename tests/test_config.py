@@ -4,14 +4,13 @@ import copy
 
 import pytest
 import yaml
-from conftest import ROOT
 
+from conftest import ROOT
 from ntkcond.activations import ACTIVATIONS
-from ntkcond.config import check, dataset_settings, experiment, sample_count
+from ntkcond.config import SCHEMA, check, dataset_settings, experiment, sample_count
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.errors import UserError
 
-SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 OVERLAYS = sorted((ROOT / "config").glob("*.yaml"))
 
@@ -28,7 +27,7 @@ def changed(path: str, value: object) -> dict:
 
 
 def test_the_default_is_allowed():
-    check(DEFAULT, SCHEMA)
+    check(DEFAULT, ROOT)
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
@@ -41,7 +40,7 @@ def test_the_overlays_are_allowed(overlay):
                 config[key][name] = {**old, **entry} if isinstance(entry, dict) and old else entry
         else:
             config[key] = value
-    check(config, SCHEMA)
+    check(config, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_the_overlays_are_allowed(overlay):
 )
 def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
     with pytest.raises(UserError) as caught:
-        check(changed(path, value), SCHEMA)
+        check(changed(path, value), ROOT)
     assert message in str(caught.value)
 
 
@@ -81,7 +80,7 @@ def test_a_missing_setting_is_named():
     config = copy.deepcopy(DEFAULT)
     del config["figures"]["fig2"]
     with pytest.raises(UserError, match=r"figures\.fig2: is missing"):
-        check(config, SCHEMA)
+        check(config, ROOT)
 
 
 def test_a_data_set_overrides_global_settings_for_itself():
@@ -95,13 +94,13 @@ def test_a_data_set_overrides_global_settings_for_itself():
 def test_one_source_can_be_shown_at_two_sizes():
     config = changed("datasets.mnist_small", {"source": "mnist", "samples": 1000})
     config["figures"]["fig2"].append("mnist_small")
-    check(config, SCHEMA)
+    check(config, ROOT)
     assert dataset_settings(config, "mnist_small")["source"] == "mnist"
     assert (sample_count(config, "mnist_small"), sample_count(config, "mnist")) == (1000, 60000)
 
 
 def test_the_schema_knows_the_activations_of_the_code():
-    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))
+    schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))
     assert schema["properties"]["activations"]["items"]["enum"] == list(ACTIVATIONS)
 
 

@@ -1,4 +1,4 @@
-"""Data sets: what is read, chosen and scaled; bad files; downloads from a server on this machine."""
+"""Data sets: what is read, chosen and scaled; bad files; downloads, from a local server."""
 
 import functools
 import hashlib

@@ -102,8 +102,7 @@ def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square
 
 
 def test_tiles_cover_the_lower_triangle_once():
-    gradients = [layer for layer in layer_gradients(inputs(10, 3), weights_of(0, 1, 4, 3),
-                                                    ACTIVATIONS["relu"])]  # fmt: skip
+    gradients = layer_gradients(inputs(10, 3), weights_of(0, 1, 4, 3), ACTIVATIONS["relu"])
     seen = np.zeros((10, 10), int)
     count = 0
     for rows, columns, _ in ntk_tiles(gradients, tile=4):

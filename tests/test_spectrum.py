@@ -30,7 +30,7 @@ def _fifty_digits():
 
 
 def matrix_of(kappa: float, seed: int) -> torch.Tensor:
-    """A symmetric float64 matrix with eigenvalues from 1/κ to 1, evenly spaced in their logarithm."""
+    """A symmetric float64 matrix with eigenvalues from 1/κ to 1, evenly spaced in the log."""
     rng = np.random.default_rng(seed)
     q = np.linalg.qr(rng.standard_normal((N, N)))[0]
     matrix = (q * np.geomspace(1 / kappa, 1, N)) @ q.T

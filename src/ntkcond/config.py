@@ -17,11 +17,16 @@ from ntkcond.errors import UserError
 # What a data set may set for itself instead of the global setting of the same name.
 EXPERIMENT = ("seeds", "width", "depths", "block")
 DATA = ("source", "samples", "seed")
+SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
-def check(config: dict, schema: Path) -> None:
-    """Raises UserError for the first thing wrong in the config: the key, its value, what is allowed."""
-    validator = jsonschema.Draft202012Validator(yaml.safe_load(schema.read_text("utf-8")))
+def check(config: dict, project: Path | str) -> None:
+    """Raises UserError for what is wrong in the config: the key, its value, what is allowed.
+
+    project: the Snakefile's folder, which has the schema and where relative paths start.
+    """
+    schema = Path(project, SCHEMA).read_text("utf-8")
+    validator = jsonschema.Draft202012Validator(yaml.safe_load(schema))
     errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
     if errors:
         raise UserError(_explanation(errors[0]))
@@ -34,6 +39,12 @@ def check(config: dict, schema: Path) -> None:
                     f"figures.{figure}: {name!r} is not a data set of this config."
                     + _suggestion(name, config["datasets"])
                 )
+            _check_file(config, name, project)
+
+
+def resolved(path: str, project: Path | str) -> Path:
+    """A path of the config: relative ones start at the Snakefile's folder."""
+    return Path(project, Path(path).expanduser())
 
 
 def dataset_settings(config: dict, name: str) -> dict:
@@ -93,6 +104,13 @@ def _check_dataset(config: dict, name: str) -> None:
     if scale and scale[0] >= scale[1]:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
     _check_sizes(config, name, source)
+
+
+def _check_file(config: dict, name: str, project: Path | str) -> None:
+    """Snakemake itself would take figures from before for up to date when a raw file is gone."""
+    file = config["datasets"][name].get("file")
+    if file and not resolved(file, project).is_file():
+        raise UserError(f"datasets.{name}.file: {resolved(file, project)}: no such file")
 
 
 def _check_sizes(config: dict, name: str, source: Source) -> None:

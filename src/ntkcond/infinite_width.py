@@ -31,12 +31,12 @@ def gradient_cosine(theta_in: ArrayLike, depth: int) -> np.ndarray:
 
 
 def gradient_angle(theta_in: ArrayLike, depth: int) -> np.ndarray:
-    """φ of a ReLU network of depth L (Thm 4.4), elementwise on [0, π]. A linear one has φ = θ_in."""
+    """φ of a ReLU network of depth L (Thm 4.4), elementwise on [0, π]; linear ones: φ = θ_in."""
     return np.arccos(np.clip(gradient_cosine(theta_in, depth), -1.0, 1.0))
 
 
 def infinite_width_ntk(x: np.ndarray, depth: int) -> np.ndarray:
-    """The NTK of ReLU networks of depth L at infinite width, (n, n), for x (n, d) without zero rows.
+    """The NTK of ReLU networks of depth L at infinite width, (n, n); x (n, d), no zero rows.
 
     K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
     theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ.

@@ -18,7 +18,7 @@ from ntkcond.network import LayerGradient
 
 
 class Tile(NamedTuple):
-    """K[rows, columns], rows at or below columns. `values` is a buffer that the next tile reuses."""
+    """K[rows, columns], rows at or below columns; `values` is a buffer that the next one reuses."""
 
     rows: slice
     columns: slice

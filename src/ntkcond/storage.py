@@ -117,7 +117,7 @@ class _Disk(io.FileIO):
 
 
 def write_csv(path: Path | str, table) -> None:
-    """A pandas table as CSV at `path`, by `replacing`: header, no index, floats to the last digit."""
+    """A pandas table as CSV at `path`, by `replacing`; floats to the last digit."""
     with replacing(path) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
 

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import sys
-from pathlib import Path
 
 try:
     from ntkcond import config as settings
@@ -20,7 +19,7 @@ except ModuleNotFoundError as missing:
     )
 
 try:
-    settings.check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    settings.check(config, workflow.basedir)
 except UserError as error:
     sys.exit(f"ntkcond: error in the config: {error}")
 
@@ -35,9 +34,9 @@ wildcard_constraints:
 
 
 def in_project(path):
-    """A path of the config. Relative ones start at the Snakefile's folder, also with --directory."""
-    path = os.path.expanduser(path)
-    return path if os.path.isabs(path) else os.path.relpath(os.path.join(workflow.basedir, path))
+    """A path of the config: absolute, or relative to where Snakemake runs, also with --directory."""
+    found = settings.resolved(path, workflow.basedir)
+    return str(found) if os.path.isabs(os.path.expanduser(path)) else os.path.relpath(found)
 
 
 DATA_DIR = in_project(config["data_dir"])

@@ -45,6 +45,8 @@ rule spectrum:
             network_settings(wildcards, "seeds", "width"), "ntkcond.steps.spectrum"
         ),
         options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
+    # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
+    priority: 1
     log:
         "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
     threads: lambda wildcards: threads_for(block_of(wildcards))

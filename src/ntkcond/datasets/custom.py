@@ -4,6 +4,8 @@
 Nothing is unpickled.
 """
 
+import zipfile
+import zlib
 from pathlib import Path
 
 import h5py
@@ -54,7 +56,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         if path.suffix in (".h5", ".hdf5"):
             with h5py.File(path, "r") as file:
                 return {name: file[name][()] for name in ARRAYS if name in file}
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(
             f"{path}: cannot be read as {path.suffix} ({error}). Write plain numeric arrays, with"
             " numpy.save, numpy.savez or h5py"
@@ -67,7 +69,7 @@ def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | No
         return None
     if array.ndim < 2 or array.size == 0:
         raise UserError(
-            f"{path}: {name} has shape {array.shape}; it must be (samples, features), with neither 0"
+            f"{path}: {name} has shape {array.shape}; it must be (samples, features), neither 0"
         )
     if array.dtype.kind not in "fiub":
         raise UserError(f"{path}: {name} has dtype {array.dtype}; it must be real numbers")

@@ -9,7 +9,7 @@ from ntkcond.storage import sha256_of
 
 
 def images_at(kind: type[datasets.MNIST], mirrors: list[str] | None = None) -> dict[str, Download]:
-    """Where each raw file can be had, by its path below data_dir; mirrors: instead of torchvision's."""
+    """Where each raw file can be had, by its path below data_dir. mirrors: for torchvision's."""
     return {
         f"{kind.__name__}/raw/{name}": Download(
             [f"{mirror.rstrip('/')}/{name}" for mirror in mirrors or kind.mirrors], md5

@@ -15,8 +15,9 @@ CUSTOM = "custom"
 class Source:
     """A kind of data set.
 
-    title: as figures call it. samples, features: training samples there are and values in each; None
-    where the config or a file says. raw_files: what `download` fetches, relative to data_dir. options: settings of its own.
+    title: as figures call it. samples, features: how many training samples there are and values
+    in each; None where the config or a file says. raw_files: what a download fetches, relative
+    to data_dir. options: settings of its own.
     """
 
     title: str

@@ -12,7 +12,7 @@ from ntkcond.rank import distinct_rows
 class Raw:
     """A data set as its files hold it.
 
-    x: (n, d) real, y: (n,) integer labels or None; x_test, y_test: the set's own test split, or None.
+    x: (n, d) real, y: (n,) integer labels or None; x_test, y_test: its own test split or None.
     value_range: the smallest and largest value that x can have (pixels: 0, 255).
     origin: where it is from, in words. files: sha256 of each raw file read.
     """
@@ -86,14 +86,14 @@ def choose(
 
 
 def remarks(x: np.ndarray) -> list[str]:
-    """What a reader of κ should know of the samples x (n, d): repeated, zero and constant values."""
+    """What a reader of κ should know of samples x (n, d): repeated, zero and constant values."""
     distinct = distinct_rows(x)
     constant = int((x == x[0]).all(axis=0).sum())
     found = []
     if distinct.duplicate_rows:
         found.append(
-            f"{distinct.duplicate_rows} of {len(x)} samples repeat an earlier one: a block with both"
-            " has κ = ∞; left out of the closest pair"
+            f"{distinct.duplicate_rows} of {len(x)} samples repeat an earlier one: a block with"
+            " both has κ = ∞; left out of the closest pair"
         )
     if distinct.zero_rows:
         found.append(f"{distinct.zero_rows} samples are zero: κ = ∞; left out of the closest pair")

@@ -26,7 +26,7 @@ def load(data_dir: Path, options: dict) -> Raw:
 
 
 def downloads(mirrors: list[str] | None = None) -> dict[str, Download]:
-    """Where each raw file can be had, by its path below data_dir; mirrors: instead of the authors'."""
+    """Where each raw file can be had, by its path below data_dir. mirrors: for the authors' own."""
     files = {}
     for split in ("train", "test"):
         url, name, md5 = datasets.SVHN.split_list[split]

@@ -55,8 +55,8 @@ def _whole(data_dir: Path, name: str, md5: str) -> Path:
     path = data_dir / name
     if not path.is_file():
         raise UserError(
-            f"{path}: not there. Put the original file there, or set data_dir to the folder that has"
-            f" {name}; snakemake downloads it otherwise"
+            f"{path}: not there. Put the original file there, or set data_dir to the folder that"
+            f" has {name}; snakemake downloads it otherwise"
         )
     if calculate_md5(path) != md5:
         raise UserError(

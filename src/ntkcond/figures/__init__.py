@@ -1,1 +1,1 @@
-"""One module an artefact: `table` gives the numbers drawn, `draw` a figure from that table alone."""
+"""One module an artefact: `table` gives the numbers drawn, `draw` a figure from them alone."""

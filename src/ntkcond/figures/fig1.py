@@ -1,4 +1,4 @@
-"""Figure 1: the model-gradient angle φ against the input angle θ_in, at infinite width (Thm 4.4)."""
+"""Figure 1: the gradient angle φ against the input angle θ_in, at infinite width (Thm 4.4)."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ LINEAR = "linear"
 
 
 def table(depths: Sequence[int]) -> pd.DataFrame:
-    """Columns activation, depth (empty for linear: any), theta_in_deg, phi_deg; every half degree."""
+    """Columns activation, depth (empty for linear), theta_in_deg, phi_deg; each half degree."""
     theta_deg = np.linspace(0.0, 180.0, 361)
     curves = [
         pd.DataFrame(

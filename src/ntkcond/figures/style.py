@@ -54,7 +54,7 @@ def look() -> mpl.rc_context:
 
 
 def depth_colours(count: int) -> np.ndarray:
-    """Colours (count, 4) for curves ordered by depth, light to dark, dark enough for white paper."""
+    """Colours (count, 4) for curves ordered by depth, from light to dark."""
     return mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, count))
 
 

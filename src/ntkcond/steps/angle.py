@@ -1,4 +1,4 @@
-"""The closest pair of gradients among all samples; results/angles/{dataset}/{activation}/depth{L}.h5."""
+"""The closest pair of gradients: results/angles/{dataset}/{activation}/depth{L}.h5."""
 
 from argparse import Namespace
 

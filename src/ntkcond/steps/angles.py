@@ -1,5 +1,4 @@
-"""All closest pairs as one table, a row for each (data set, activation, depth, seed);
-results/angles.csv."""
+"""A row for each data set, activation, depth and seed: results/angles.csv."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -16,7 +15,7 @@ def main(arguments: Namespace) -> None:
 
 
 def rows(path: Path) -> pd.DataFrame:
-    """The rows of one angle file. Its path gives the data set: …/{dataset}/{activation}/depth*.h5."""
+    """The rows of one angle file. The data set is in its path: …/{dataset}/*/depth*.h5."""
     with read_hdf5(path) as file:
         attributes, pairs = file.attrs, file["closest_pair"][:]
         return pd.DataFrame(

@@ -1,5 +1,4 @@
-"""All spectra as one table, a row for each (data set, activation, depth, seed, block);
-results/conditioning.csv."""
+"""A row for each data set, activation, depth, seed and block: results/conditioning.csv."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -22,7 +21,7 @@ def main(arguments: Namespace) -> None:
 
 
 def rows(path: Path) -> pd.DataFrame:
-    """The rows of one spectrum file. Its path gives the data set: …/{dataset}/{activation}/depth*.h5."""
+    """The rows of one spectrum file. The data set is in its path: …/{dataset}/*/depth*.h5."""
     with read_hdf5(path) as file:
         seeds, blocks = file["kappa"].shape
         attributes = file.attrs

@@ -1,4 +1,4 @@
-"""One data set: chosen, put in random order, scaled, checked; results/datasets/{dataset}.h5."""
+"""Samples chosen, in random order, scaled, checked: results/datasets/{dataset}.h5."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Figure 1 and its numbers; results/fig1.pdf, .png, .csv."""
+"""Figure 1 and its numbers: results/fig1.pdf, .png, .csv."""
 
 from argparse import Namespace
 

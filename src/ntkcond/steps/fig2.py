@@ -1,4 +1,4 @@
-"""Figure 2 and its numbers; results/fig2.pdf, .png, .csv."""
+"""Figure 2 and its numbers: results/fig2.pdf, .png, .csv."""
 
 from argparse import Namespace
 from pathlib import Path

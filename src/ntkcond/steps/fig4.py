@@ -1,4 +1,4 @@
-"""Figure 4 and its numbers; results/fig4.pdf, .png, .csv."""
+"""Figure 4 and its numbers: results/fig4.pdf, .png, .csv."""
 
 from argparse import Namespace
 

@@ -1,4 +1,4 @@
-"""The NTK of every block and seed at one depth; results/kernels/{dataset}/{activation}/depth{L}.h5."""
+"""The NTK of every seed and block: results/kernels/{dataset}/{activation}/depth{L}.h5."""
 
 from argparse import Namespace
 

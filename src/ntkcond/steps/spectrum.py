@@ -1,4 +1,4 @@
-"""Extreme eigenvalues, κ and verdict of every NTK; results/spectra/{dataset}/{activation}/depth{L}.h5."""
+"""Eigenvalues and κ of every NTK: results/spectra/{dataset}/{activation}/depth{L}.h5."""
 
 from argparse import Namespace
 from pathlib import Path

@@ -1,0 +1,343 @@
+"""The workflow as its users run it: Snakemake on a small config, end to end, and what it reruns."""
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from conftest import ROOT
+
+PROJECT = ("Snakefile", "config.yaml", "config", "profiles", "src", "workflow")
+SMALL = {
+    "seeds": [1, 32],
+    "width": 24,
+    "depths": [0, 2],
+    "datasets": {
+        "synthetic": {"samples": 60, "features": 5, "block": 20},
+        "digits": {"hold_out": 1700},
+    },
+}
+KERNELS = 8  # data sets × activations × depths
+
+
+def snakemake(project: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+    """Runs Snakemake in a copy of the project, with the copy's own package."""
+    command = [sys.executable, "-m", "snakemake", "-j2", *arguments, "--configfile", "small.yaml"]
+    done = subprocess.run(
+        command,
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def planned(project: Path, *arguments: str) -> dict[str, int]:
+    """How often each rule would run."""
+    output = snakemake(project, "-n", *arguments).stdout
+    table = output.rpartition("Job stats:")[2].partition("\n\n")[0]
+    jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
+    return {rule: count for rule, count in jobs.items() if rule not in ("all", "total")}
+
+
+def write_config(project: Path, config: dict) -> None:
+    (project / "small.yaml").write_text(yaml.safe_dump(config), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A copy of the project, in a folder with a space in its name, with all its figures made."""
+    project = tmp_path_factory.mktemp("workflow") / "a project"
+    project.mkdir()
+    for name in PROJECT:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, project / name, ignore=ignored)
+        else:
+            shutil.copy2(source, project / name)
+    write_config(project, SMALL)
+    snakemake(project)
+    return project
+
+
+@pytest.fixture
+def project(finished, tmp_path) -> Path:
+    """A copy of the finished project to change."""
+    return shutil.copytree(finished, tmp_path / "a project", symlinks=True)
+
+
+def test_every_artefact_is_made(finished):
+    for figure in ("fig1", "fig2", "fig4"):
+        for suffix in ("pdf", "png", "csv"):
+            assert (finished / f"results/{figure}.{suffix}").stat().st_size > 0
+    table = pd.read_csv(finished / "results/fig2.csv")
+    assert list(table.columns[:4]) == ["dataset", "activation", "depth", "width"]
+    for column in (
+        "dataset", "activation", "depth", "n", "samples", "seeds", "blocks", "kappa_mean",
+        "kappa_std", "kappa_median", "kappa_verdict", "min_angle_deg_mean", "min_angle_deg_std",
+    ):  # fmt: skip
+        assert column in table
+    assert len(table) == KERNELS
+    synthetic = table[table.dataset == "synthetic"]
+    singular = (synthetic.activation == "linear") | (synthetic.depth == 0)
+    assert np.isinf(synthetic.kappa_mean[singular]).all()
+    assert (synthetic.kappa_verdict[~singular] == "resolved").all()
+    assert (table[table.dataset == "digits"][["n", "samples", "seeds", "blocks"]]
+            == [48, 97, 2, 2]).all(axis=None)  # fmt: skip
+
+
+def test_kappa_of_the_table_is_that_of_the_kernel_file(finished):
+    rows = pd.read_csv(finished / "results/conditioning.csv")
+    rows = rows[(rows.dataset == "digits") & (rows.activation == "relu") & (rows.depth == 2)]
+    with h5py.File(finished / "results/kernels/digits/relu/depth2.h5") as file:
+        kernels = file["kernel"][:].reshape(-1, 48, 48)
+        assert file["kernel"].shape == (2, 2, 48, 48)
+    assert len(rows) == 4
+    assert rows.kappa.to_numpy() == pytest.approx(np.linalg.cond(kernels), rel=1e-6)
+
+
+def test_angle_of_the_table_is_that_of_the_closest_pair(finished):
+    """For L = 0, the angle between the inputs themselves."""
+    with h5py.File(finished / "results/datasets/digits.h5") as file:
+        x = file["x"][:].astype(np.float64)
+    unit = x / np.linalg.norm(x, axis=1)[:, None]
+    cosine = unit @ unit.T - 2 * np.eye(len(x))
+    rows = pd.read_csv(finished / "results/angles.csv")
+    row = rows[(rows.dataset == "digits") & (rows.depth == 0)].iloc[0]
+    assert row.min_angle_deg == pytest.approx(np.degrees(np.arccos(cosine.max())), rel=1e-9)
+    assert cosine[row["first"], row["second"]] == cosine.max()
+
+
+def test_a_file_says_what_made_it(finished):
+    with h5py.File(finished / "results/spectra/digits/relu/depth2.h5") as file:
+        made_by = file.attrs["made_by"]
+    for part in ("'seeds': [1, 32]", "'width': 24", "'torch': '2.13.0'", "'code': '"):
+        assert part in made_by
+
+
+def test_a_second_run_does_nothing(finished):
+    assert planned(finished) == {}
+
+
+def test_touched_files_rebuild_nothing(project):
+    time.sleep(0.01)
+    for path in project.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            path.touch()
+    assert planned(project) == {}
+
+
+def test_a_new_clone_beside_kept_results_rebuilds_nothing(project, tmp_path):
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in PROJECT:
+        source = ROOT / name
+        shutil.copytree(source, clone / name) if source.is_dir() else shutil.copy(source, clone)
+    write_config(clone, SMALL)
+    for kept in ("results", ".snakemake"):
+        shutil.move(project / kept, clone / kept)
+    assert planned(clone) == {}
+
+
+def edit(project: Path, module: str, old: str, new: str) -> None:
+    path = project / "src/ntkcond" / module
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_comment_rebuilds_nothing(project):
+    edit(project, "kernel.py", "import math\n", "import math  # of course\n")
+    assert planned(project) == {}
+
+
+FROM_KERNELS = {
+    "kernel": KERNELS, "spectrum": KERNELS, "angle": KERNELS,
+    "conditioning": 1, "angles": 1, "fig2": 1,
+}  # fmt: skip
+
+
+def test_a_line_of_the_ntk_rebuilds_kernels_and_what_follows_but_no_data_set(project):
+    edit(project, "kernel.py", "total.addcmul_(product, other)", "total += product * other")
+    assert planned(project) == FROM_KERNELS
+
+
+def test_a_colour_rebuilds_figures_only(project):
+    edit(project, "figures/style.py", "#0072B2", "#0072B3")
+    assert planned(project) == {"fig1": 1, "fig2": 1, "fig4": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "jobs"),
+    [
+        ("depths", [0, 2, 3], {**FROM_KERNELS, "kernel": 4, "spectrum": 4, "angle": 4}),
+        ("seeds", [32, 1], FROM_KERNELS),  # two values swapped
+        ("datasets.digits.block", 40, {"kernel": 4, "spectrum": 4, "conditioning": 1, "fig2": 1}),
+        ("datasets.digits.seed", 1,
+         {**FROM_KERNELS, "dataset": 1, "kernel": 4, "spectrum": 4, "angle": 4}),
+        ("keep_kernels", False, {}),
+        ("device", "cpu", {}),
+        ("data_dir", "elsewhere", {}),
+    ],
+)  # fmt: skip
+def test_a_setting_rebuilds_what_depends_on_it(project, path, value, jobs):
+    config = yaml.safe_load((project / "small.yaml").read_text("utf-8"))
+    *parents, last = path.split(".")
+    place = functools.reduce(dict.__getitem__, parents, config)
+    place[last] = value
+    write_config(project, config)
+    assert planned(project) == jobs
+
+
+def test_kernels_that_are_not_kept_are_gone_once_used(project):
+    shutil.rmtree(project / "results")
+    shutil.rmtree(project / ".snakemake")
+    write_config(project, {**SMALL, "depths": [1], "activations": ["relu"], "keep_kernels": False})
+    snakemake(project, "results/conditioning.csv")
+    assert not list((project / "results/kernels").rglob("*.h5"))
+    assert len(pd.read_csv(project / "results/conditioning.csv")) == 2 * 2 + 2 * 3
+    assert planned(project, "results/conditioning.csv") == {}
+
+
+def test_two_configs_live_side_by_side(project):
+    """snakemake --directory: another config's results, with the raw data of the first."""
+    write_config(project, {**SMALL, "width": 8, "depths": [1]})
+    jobs = planned(project, "--directory", "runs/narrow", "results/fig2.pdf")
+    assert jobs["kernel"] == 4
+    write_config(project, SMALL)
+    assert planned(project) == {}
+
+
+def test_own_samples_need_only_a_file(project):
+    x = np.random.default_rng(0).standard_normal((40, 6))
+    np.savez(project / "mine.npz", x=x)
+    config = {**SMALL, "depths": [1], "figures": {"fig2": ["mine"]}}
+    config["datasets"] = {"mine": {"file": "mine.npz", "block": 5}}
+    write_config(project, config)
+    snakemake(project, "results/fig2.pdf")
+    table = pd.read_csv(project / "results/fig2.csv")
+    assert set(table.dataset) == {"mine"}
+    assert (table.blocks == 8).all()
+    np.savez(project / "mine.npz", x=x + 1)
+    assert planned(project, "results/fig2.pdf")["dataset"] == 1
+
+
+REFUSED = {
+    "unknown key": ({"widht": 3}, ["widht: there is no such setting", "'width'"]),
+    "misspelt data set": ({"figures": {"fig2": ["digit"]}}, ["'digit' is not", "'digits'"]),
+    "negative depth": ({"depths": [-1]}, ["depths[0]: -1 is not allowed"]),
+    "width 0": ({"width": 0}, ["width: 0 is not allowed"]),
+    "block too large": ({"datasets": {"digits": {"block": 500}}}, ["block: 500", "97 samples"]),
+    "too large for memory": (
+        {"datasets": {"synthetic": {"samples": 1_000_000, "block": "all"}}},
+        ["1000000 samples", "TB", "Lower block"],
+    ),
+    "no such file": (
+        {"datasets": {"mine": {"file": "absent.npy"}}, "figures": {"fig2": ["mine"]}},
+        ["datasets.mine.file", "absent.npy: no such file"],
+    ),
+    "NaN": (
+        {"datasets": {"mine": {"file": "nan.npy"}}, "figures": {"fig2": ["mine"]}},
+        ["nan.npy", "NaN", "row 1, column 0"],
+    ),
+    "block too large for own samples": (
+        {"datasets": {"mine": {"file": "few.npy"}}, "figures": {"fig2": ["mine"]}},
+        ["block: 512 is larger than the 3 samples of mine"],
+    ),
+    "unreachable download": (
+        {"datasets": {"mnist": {"mirrors": ["http://127.0.0.1:9/"]}},
+         "figures": {"fig2": ["mnist"]}},
+        ["the download failed", "127.0.0.1:9", "data_dir"],
+    ),
+    "no GPU": ({"device": "cuda"}, ["device: cuda was asked for", "device: cpu"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_users_mistake_is_explained_without_a_traceback(project, case):
+    import torch
+
+    if case == "no GPU" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    np.save(project / "few.npy", np.eye(3))
+    np.save(project / "nan.npy", np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    change, expected = REFUSED[case]
+    config = {**SMALL, **change}
+    if "datasets" in change:
+        config["datasets"] = {
+            name: {**SMALL["datasets"].get(name, {}), **change["datasets"].get(name, {})}
+            for name in {**SMALL["datasets"], **change["datasets"]}
+        }
+    if case == "no GPU":
+        shutil.rmtree(project / "results/kernels")
+        shutil.rmtree(project / "results/spectra")
+        config["figures"] = {"fig2": ["digits"]}
+    write_config(project, config)
+    done = snakemake(project, "results/fig2.pdf", check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "Traceback" not in output
+    for part in expected:
+        assert part in output
+    assert not list(project.rglob("*.tmp"))
+
+
+@pytest.fixture
+def server_of(real_data):
+    """The real files served over HTTP on loopback, as torchvision's mirrors have them."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Quiet, directory=real_data / "MNIST/raw")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_port}/"
+        httpd.shutdown()
+
+
+def test_mnist_is_downloaded_once_and_originals_are_never_written_to(project, server_of):
+    config = {**SMALL, "data_dir": "raw data"}
+    config["datasets"] = {"mnist": {"samples": 100, "block": 20, "mirrors": [server_of]}}
+    config["figures"] = {"fig2": ["mnist"]}
+    write_config(project, config)
+    target = "results/datasets/mnist.h5"
+    assert planned(project, target) == {"download": 4, "dataset": 1}
+    snakemake(project, target)
+    raw = sorted((project / "raw data").rglob("*"))
+    files = [path for path in raw if path.is_file()]
+    assert len(files) == 4
+    with h5py.File(project / target) as file:
+        assert file["x"].shape == (100, 784)
+        assert (file["x"][:].min(), file["x"][:].max()) == (-1, 1)
+        assert file["x_test"].shape == (10_000, 784)
+
+    before = [path.stat() for path in files]
+    (project / target).unlink()
+    snakemake(project, target)
+    assert planned(project, target) == {}
+    assert [path.stat() for path in files] == before
+
+    content = files[0].read_bytes()
+    files[0].write_bytes(content[:-10])
+    done = snakemake(project, target, check=False)
+    assert f"{files[0].name}: damaged" in done.stdout + done.stderr
+    assert files[0].read_bytes() == content[:-10]
