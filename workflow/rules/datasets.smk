@@ -42,6 +42,8 @@ rule download:
         "results/logs/download/{raw_file}.log",
     wildcard_constraints:
         raw_file="|".join(map(re.escape, RAW_FILES)),
+    message:
+        "download {wildcards.raw_file}"
     shell:
         "{PYTHON} -m ntkcond.steps.download {params.options} --output {output:q} --log {log}"
 
@@ -62,6 +64,8 @@ rule dataset:
         "results/logs/dataset/{dataset}.log",
     resources:
         mem_mb=4000,
+    message:
+        "samples of {wildcards.dataset}"
     shell:
         "{PYTHON} -m ntkcond.steps.dataset {params.options} --data-dir {DATA_DIR:q}"
         " --output {output} --log {log} --made-by {params.made_by:q}"

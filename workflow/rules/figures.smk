@@ -9,6 +9,8 @@ rule fig1:
         options=options(config["theory"]),
     log:
         "results/logs/fig1.log",
+    message:
+        "figure 1"
     shell:
         "{PYTHON} -m ntkcond.steps.fig1 {params.options}"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"
@@ -24,6 +26,8 @@ rule fig2:
         made_by=made_by({}, "ntkcond.steps.fig2"),
     log:
         "results/logs/fig2.log",
+    message:
+        "figure 2"
     shell:
         "{PYTHON} -m ntkcond.steps.fig2 --conditioning {input.conditioning} --angles {input.angles}"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"
@@ -36,6 +40,8 @@ rule fig4:
         made_by=made_by({}, "ntkcond.steps.fig4"),
     log:
         "results/logs/fig4.log",
+    message:
+        "figure 4"
     shell:
         "{PYTHON} -m ntkcond.steps.fig4"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"

@@ -27,6 +27,8 @@ rule kernel:
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
         gpu=GPUS,
+    message:
+        "NTK of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
         "{PYTHON} -m ntkcond.steps.kernel --dataset {input.dataset}"
         " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
@@ -53,6 +55,8 @@ rule spectrum:
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
         gpu=GPUS,
+    message:
+        "eigenvalues of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
         "{PYTHON} -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel}"
         " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
@@ -76,6 +80,8 @@ rule angle:
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
         gpu=GPUS,
+    message:
+        "closest pair of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
         "{PYTHON} -m ntkcond.steps.angle --dataset {input.dataset}"
         " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
@@ -92,6 +98,8 @@ rule conditioning:
         made_by=made_by({}, "ntkcond.steps.conditioning"),
     log:
         "results/logs/conditioning.log",
+    message:
+        "table of condition numbers"
     shell:
         "{PYTHON} -m ntkcond.steps.conditioning --spectra {input} --output {output} --log {log}"
 
@@ -105,5 +113,7 @@ rule angles:
         made_by=made_by({}, "ntkcond.steps.angles"),
     log:
         "results/logs/angles.log",
+    message:
+        "table of angles"
     shell:
         "{PYTHON} -m ntkcond.steps.angles --angles {input} --output {output} --log {log}"
