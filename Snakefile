@@ -6,6 +6,7 @@
 # An artefact, its rule (workflow/rules), its step (src/ntkcond/steps) and, for a figure, its module
 # (src/ntkcond/figures) have one name.
 
+
 configfile: f"{workflow.basedir}/config.yaml"
 
 

@@ -36,12 +36,12 @@ def download_options(wildcards):
 rule download:
     output:
         update(os.path.join(DATA_DIR, "{raw_file}")),
-    params:
-        options=download_options,
     log:
         "results/logs/download/{raw_file}.log",
     wildcard_constraints:
         raw_file="|".join(map(re.escape, RAW_FILES)),
+    params:
+        options=download_options,
     message:
         "download {wildcards.raw_file}"
     shell:
@@ -53,6 +53,10 @@ rule dataset:
         raw_files,
     output:
         "results/datasets/{dataset}.h5",
+    log:
+        "results/logs/dataset/{dataset}.log",
+    resources:
+        mem_mb=4000,
     params:
         made_by=lambda wildcards: made_by(
             dataset_settings(wildcards),
@@ -60,10 +64,6 @@ rule dataset:
             settings.dataset_module(config, wildcards.dataset),
         ),
         options=lambda wildcards: options(dataset_settings(wildcards)),
-    log:
-        "results/logs/dataset/{dataset}.log",
-    resources:
-        mem_mb=4000,
     message:
         "samples of {wildcards.dataset}"
     shell:

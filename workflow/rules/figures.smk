@@ -4,11 +4,11 @@
 rule fig1:
     output:
         multiext("results/fig1", ".pdf", ".png", ".csv"),
+    log:
+        "results/logs/fig1.log",
     params:
         made_by=made_by(config["theory"], "ntkcond.steps.fig1"),
         options=options(config["theory"]),
-    log:
-        "results/logs/fig1.log",
     message:
         "figure 1"
     shell:
@@ -22,10 +22,10 @@ rule fig2:
         angles="results/angles.csv",
     output:
         multiext("results/fig2", ".pdf", ".png", ".csv"),
-    params:
-        made_by=made_by({}, "ntkcond.steps.fig2"),
     log:
         "results/logs/fig2.log",
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig2"),
     message:
         "figure 2"
     shell:
@@ -36,10 +36,10 @@ rule fig2:
 rule fig4:
     output:
         multiext("results/fig4", ".pdf", ".png", ".csv"),
-    params:
-        made_by=made_by({}, "ntkcond.steps.fig4"),
     log:
         "results/logs/fig4.log",
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig4"),
     message:
         "figure 4"
     shell:

@@ -1,6 +1,7 @@
 # From samples to tables: NTKs, their spectra, the closest pairs of gradients.
 
 FIG2 = config["figures"]["fig2"]
+KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 
 
 def network_settings(wildcards, *keys):
@@ -13,20 +14,18 @@ rule kernel:
     input:
         dataset="results/datasets/{dataset}.h5",
     output:
-        "results/kernels/{dataset}/{activation}/depth{depth}.h5"
-        if config["keep_kernels"]
-        else temp("results/kernels/{dataset}/{activation}/depth{depth}.h5"),
-    params:
-        made_by=lambda wildcards: made_by(
-            network_settings(wildcards, "seeds", "width", "block"), "ntkcond.steps.kernel"
-        ),
-        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width", "block")),
+        KERNEL if config["keep_kernels"] else temp(KERNEL),
     log:
         "results/logs/kernel/{dataset}/{activation}/depth{depth}.log",
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
         gpu=GPUS,
+    params:
+        made_by=lambda wildcards: made_by(
+            network_settings(wildcards, "seeds", "width", "block"), "ntkcond.steps.kernel"
+        ),
+        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width", "block")),
     message:
         "NTK of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -39,22 +38,22 @@ rule kernel:
 rule spectrum:
     input:
         dataset="results/datasets/{dataset}.h5",
-        kernel="results/kernels/{dataset}/{activation}/depth{depth}.h5",
+        kernel=KERNEL,
     output:
         "results/spectra/{dataset}/{activation}/depth{depth}.h5",
+    log:
+        "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
+    # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
+    priority: 1
+    threads: lambda wildcards: threads_for(block_of(wildcards))
+    resources:
+        mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
+        gpu=GPUS,
     params:
         made_by=lambda wildcards: made_by(
             network_settings(wildcards, "seeds", "width"), "ntkcond.steps.spectrum"
         ),
         options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
-    # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
-    priority: 1
-    log:
-        "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
-    threads: lambda wildcards: threads_for(block_of(wildcards))
-    resources:
-        mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
-        gpu=GPUS,
     message:
         "eigenvalues of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -69,17 +68,17 @@ rule angle:
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/angles/{dataset}/{activation}/depth{depth}.h5",
-    params:
-        made_by=lambda wildcards: made_by(
-            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.angle"
-        ),
-        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
     log:
         "results/logs/angle/{dataset}/{activation}/depth{depth}.log",
     threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
         gpu=GPUS,
+    params:
+        made_by=lambda wildcards: made_by(
+            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.angle"
+        ),
+        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
     message:
         "closest pair of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -94,10 +93,10 @@ rule conditioning:
         [every(rules.spectrum.output[0], dataset) for dataset in FIG2],
     output:
         "results/conditioning.csv",
-    params:
-        made_by=made_by({}, "ntkcond.steps.conditioning"),
     log:
         "results/logs/conditioning.log",
+    params:
+        made_by=made_by({}, "ntkcond.steps.conditioning"),
     message:
         "table of condition numbers"
     shell:
@@ -109,10 +108,10 @@ rule angles:
         [every(rules.angle.output[0], dataset) for dataset in FIG2],
     output:
         "results/angles.csv",
-    params:
-        made_by=made_by({}, "ntkcond.steps.angles"),
     log:
         "results/logs/angles.log",
+    params:
+        made_by=made_by({}, "ntkcond.steps.angles"),
     message:
         "table of angles"
     shell:
