@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from conftest import ROOT
 from ntkcond.activations import ACTIVATIONS
@@ -33,14 +34,15 @@ def test_the_default_is_allowed():
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
 def test_the_overlays_are_allowed(overlay):
     config = copy.deepcopy(DEFAULT)
-    for key, value in yaml.safe_load(overlay.read_text("utf-8")).items():
-        if isinstance(value, dict):
-            for name, entry in value.items():
-                old = config[key].get(name)
-                config[key][name] = {**old, **entry} if isinstance(entry, dict) and old else entry
-        else:
-            config[key] = value
+    update_config(config, yaml.safe_load(overlay.read_text("utf-8")))
     check(config, ROOT)
+
+
+def test_the_name_of_a_data_set_is_text():
+    config = copy.deepcopy(DEFAULT)
+    config["datasets"][1] = {"source": "mnist"}
+    with pytest.raises(UserError, match="in quotes if it is a number"):
+        check(config, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,10 @@ def test_the_overlays_are_allowed(overlay):
         ("block", 2001, "block: 2001 is larger than the 2000 samples of synthetic"),
         ("datasets.digits.block", 1438, "block: 1438 is larger than the 1437 samples of digits"),
         ("datasets.mnist.samples", 60001, "samples: 60001 is more than the 60000"),
+        ("datasets.digits.hold_out", 1797, "datasets.digits.hold_out: 1797 of the 1797 samples"),
+        ("datasets.digits.scale", [0, float("inf")], "datasets.digits.scale: [0, inf] is no int"),
+        ("datasets.mnist.file", "x.npy", "mnist is a set that ntkcond knows; name yours"),
+        ("seeds", [2**64], "seeds[0]: 18446744073709551616 is not allowed"),
         ("datasets.digits.scale", [1, -1], "datasets.digits.scale: [1, -1] is no interval"),
         ("datasets.synthetic.scale", [0, 1], "synthetic has no such setting"),
         ("datasets.synthetic", {"features": 5}, "datasets.synthetic.samples: synthetic needs"),

@@ -1,5 +1,6 @@
 """Data sets: what is read, chosen and scaled; bad files; downloads, from a local server."""
 
+import dataclasses
 import functools
 import hashlib
 import http.server
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from ntkcond.datasets import custom, digits, synthetic
-from ntkcond.datasets.samples import choose, hold_out, remarks
+from ntkcond.datasets.samples import Raw, choose, hold_out, remarks
 from ntkcond.datasets.torchvision_data import Download, fetch, verified
 from ntkcond.errors import UserError
 
@@ -58,6 +59,19 @@ def test_held_out_samples_are_no_longer_among_the_others():
 def test_too_many_samples_are_refused():
     with pytest.raises(UserError, match="1798 were asked for, there are 1797"):
         choose(DIGITS, 1798, seed=0)
+
+
+def test_values_that_float32_or_the_scale_cannot_hold_are_refused():
+    large = Raw(np.full((3, 2), 1e40), None, (1e40, 1e40), "")
+    with pytest.raises(UserError, match=r"up to 1e\+40 are too large for float32"):
+        choose(large, "all", seed=0)
+    with pytest.raises(UserError, match=r"every value is 1e\+40, which scales to nothing"):
+        choose(large, "all", seed=0, scale=(-1, 1))
+
+
+def test_a_set_with_a_test_split_of_its_own_holds_none_out():
+    with pytest.raises(UserError, match="has a test split of its own"):
+        hold_out(dataclasses.replace(DIGITS, x_test=DIGITS.x), 10, seed=0)
 
 
 def test_repeated_zero_and_constant_values_are_remarked_on():
@@ -125,12 +139,18 @@ def test_damaged_missing_and_unknown_files_are_refused_by_name(tmp_path):
     for name, content, message in (
         ("cut.npz", whole.getvalue()[:100], "cannot be read as .npz"),
         ("cut.npy", b"\x93NUMPY", "cannot be read as .npy"),
+        ("zip.npy", whole.getvalue(), "cannot be read as .npy"),
+        ("one.npz", b"\x93NUMPY", "cannot be read as .npz"),
         ("not.h5", b"nonsense", "cannot be read as .h5"),
         ("table.csv", b"1,2", "unknown kind of file. Use .npy, .npz or .h5"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError, match=message):
             custom.load(tmp_path, {"file": tmp_path / name})
+    with h5py.File(tmp_path / "group.h5", "w") as file:
+        file.create_group("x")
+    with pytest.raises(UserError, match="x is a group, not an array"):
+        custom.load(tmp_path, {"file": tmp_path / "group.h5"})
     with pytest.raises(UserError, match="no such file"):
         custom.load(tmp_path, {"file": tmp_path / "absent.npy"})
 
@@ -162,7 +182,7 @@ def test_a_download_takes_the_first_address_that_answers_with_the_right_file(ser
     (folder / "set.gz").write_bytes(CONTENT)
     (folder / "other.gz").write_bytes(b"another file")
     urls = [NOWHERE, f"{address}/absent.gz", f"{address}/other.gz", f"{address}/set.gz"]
-    fetch(tmp_path / "data", "RAW/set.gz", Download(urls, MD5))
+    fetch(tmp_path / "data/RAW/set.gz", Download(urls, MD5))
     assert (tmp_path / "data/RAW/set.gz").read_bytes() == CONTENT
 
 
@@ -173,7 +193,7 @@ def test_a_failed_download_leaves_nothing_and_says_what_to_do(server, tmp_path, 
         (folder / "set.gz").write_bytes(served)
     url = f"{address}/set.gz" if served else NOWHERE
     with pytest.raises(UserError, match="the download failed") as caught:
-        fetch(tmp_path / "data", "RAW/set.gz", Download([url], MD5))
+        fetch(tmp_path / "data/RAW/set.gz", Download([url], MD5))
     assert url in str(caught.value)
     assert "data_dir" in str(caught.value)
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
@@ -185,12 +205,12 @@ def test_a_file_that_is_there_is_never_touched(tmp_path):
     target.write_bytes(CONTENT)
     target.chmod(0o444)
     before = target.stat()
-    fetch(tmp_path, "RAW/set.gz", Download([NOWHERE], MD5))
+    fetch(target, Download([NOWHERE], MD5))
     assert target.stat() == before
     target.chmod(0o644)
     target.write_bytes(CONTENT[:-1])
     for check in (
-        lambda: fetch(tmp_path, "RAW/set.gz", Download([NOWHERE], MD5)),
+        lambda: fetch(target, Download([NOWHERE], MD5)),
         lambda: verified(tmp_path, {"RAW/set.gz": Download([], MD5)}),
     ):
         with pytest.raises(UserError, match=r"set\.gz: damaged, its md5 is not the published"):

@@ -74,6 +74,7 @@ def test_fig2_never_averages_infinity_or_a_bound_into_kappa():
     assert (row("mine").kappa_lower_bound, row("mine").kappa_verdict) == (1e13, "unresolved")
     mixed = row("mnist")
     assert (mixed.kappa_mean, mixed.kappa_verdict) == (750, "mixed")
+    assert (mixed.kappa_lower_bound, mixed.kappa_median) == (1e13, 1000)  # of 500, 1000, 1e13, ∞
     assert (mixed.resolved, mixed.singular, mixed.unresolved) == (2, 1, 1)
 
 
@@ -85,6 +86,9 @@ def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
     curves = [line for line in band.lines if len(line.get_xdata())]
     assert len(curves) == 4  # synthetic and mnist, ReLU and linear
     assert all(list(line.get_xdata()) == list(DEPTHS) for line in curves)
+    arrows = [text for text in kappa_axes.texts if text.arrow_patch]
+    assert len(arrows) == 12  # mine and mnist, ReLU and linear, three depths
+    assert {text.xy[1] for text in arrows} == {1e13}
     for line in kappa_axes.lines:
         drawn = np.asarray(line.get_ydata(), dtype=float)
         assert not np.isinf(drawn).any()

@@ -95,6 +95,15 @@ def test_digest_sees_a_change_in_any_module_that_the_step_loads(copy, module, ol
     assert digest("ntkcond.steps.fig4") == figure
 
 
+@pytest.mark.parametrize(
+    "module", ["kernel", "network", "activations", "spectrum", "rank", "needs"]
+)
+def test_no_data_set_depends_on_the_code_of_the_ntk(module):
+    for source in SOURCES:
+        modules = provenance.imported_modules("ntkcond.steps.dataset", module_name(source))
+        assert f"ntkcond.{module}" not in modules
+
+
 def test_colours_are_part_of_figures_only(copy):
     source, digest = copy
     before = {step: digest(step) for step in STEPS}

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from ntkcond.activations import ACTIVATIONS
+from ntkcond.activations import ACTIVATIONS, Activation
+from ntkcond.duplicates import distinct_rows
 from ntkcond.kernel import empirical_ntk
 from ntkcond.network import gradient_map, initial_weights
-from ntkcond.rank import distinct_directions, distinct_rows, rank_bound
+from ntkcond.rank import distinct_directions, rank_bound
 
 BASE = np.random.default_rng(0).standard_normal((6, 20)).astype(np.float32)
 
@@ -60,3 +61,14 @@ def test_duplicates_and_zero_rows_are_found_and_counted():
     found = distinct_rows(x)
     assert found.index.tolist() == [0, 3]
     assert (found.duplicate_rows, found.zero_rows) == (2, 2)
+
+
+def test_parallel_rows_count_for_activations_that_are_not_homogeneous():
+    """tanh(2 z) ≠ 2 tanh(z): a row and its double have gradients of their own."""
+    tanh = Activation(torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, c=2.5362)
+    x = with_row(2 * BASE[1])
+    assert rank_bound(x, tanh, depth=2, width=256) == 7
+    weights = [torch.from_numpy(w) for w in initial_weights(0, 2, 256, x.shape[1])]
+    kernel = empirical_ntk(gradient_map(weights, tanh)(torch.from_numpy(x.astype(np.float64))))
+    assert np.linalg.matrix_rank(kernel.numpy(), tol=1e-10 * kernel.trace().item()) == 7
+    assert rank_bound(with_row(BASE[1]), tanh, depth=2, width=256) == 6

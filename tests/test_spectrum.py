@@ -15,8 +15,9 @@ from ntkcond.spectrum import (
     Extremes,
     condition_number,
     extreme_eigenvalues,
-    kernel_entry_error,
     nonzero_eigenvalues,
+    nonzero_record,
+    rounding,
     spectrum_record,
 )
 
@@ -91,6 +92,18 @@ def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpma
     return mpmath.matrix([[entry(first, second) for second in gradients] for first in gradients])
 
 
+def kernel_error(kernel, weights, x, activation) -> float:
+    """The bound on a kernel's rounding that the spectrum step uses."""
+    features, depth = x.shape[1], len(weights) - 1
+    relative = rounding(depth, weights[-1].shape[1], features)
+    if activation == "linear":
+        tensors = [torch.from_numpy(w) for w in weights]
+        factor = gradient_map(tensors, ACTIVATIONS["linear"])(torch.eye(features).double())
+        gain = np.linalg.norm(factor[0].forward.numpy(), 2)
+        return relative * (gain * np.linalg.norm(x)) ** 2
+    return relative * kernel.diagonal().sum().item()
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
 def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
@@ -102,7 +115,7 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
     exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
     tensors = [torch.from_numpy(w) for w in weights]
     kernel = empirical_ntk(gradient_map(tensors, ACTIVATIONS[activation])(torch.from_numpy(x)))
-    found = extreme_eigenvalues(kernel, kernel_entry_error(3, 12, 6))
+    found = extreme_eigenvalues(kernel, kernel_error(kernel, weights, x, activation))
     assert abs(found.lambda_min - min(exact)) <= found.error
     assert abs(found.lambda_max - max(exact)) <= found.error
 
@@ -134,9 +147,10 @@ def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape):
     left = np.linalg.qr(rng.standard_normal((shape[0], short)))[0]
     right = np.linalg.qr(rng.standard_normal((shape[1], short)))[0]
     factor = torch.from_numpy((left * sigma) @ right.T)
-    found = nonzero_eigenvalues(factor)
+    found, errors = nonzero_eigenvalues(factor)
     exact = mpmath.svd_r(mpmath.matrix(factor.tolist()), compute_uv=False)
     assert len(found) == short
+    assert abs(found[0] - min(exact) ** 2) <= errors[0] < 1e-6 * found[0]
     assert found[0] == pytest.approx(float(min(exact) ** 2), rel=1e-7)
     assert found[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
 
@@ -160,9 +174,54 @@ def test_record_of_a_linear_network_with_more_samples_than_features():
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((200, 5)))
     weights = [torch.from_numpy(w) for w in initial_weights(0, 4, 64, 5)]
     factors = gradient_map(weights, ACTIVATIONS["linear"])(x)
-    record = spectrum_record(empirical_ntk(factors), rank_bound=5, factor=factors[0].forward)
+    record = spectrum_record(empirical_ntk(factors), rank_bound=5)
     assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
+    record |= nonzero_record(factors[0].forward)
     assert record["nonzero_rank"] == 5
     assert abs(record["lambda_min"]) < record["lambda_min_error"]
     gram = np.linalg.eigvalsh((factors[0].forward.T @ factors[0].forward).numpy())
     assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize(("width", "depth", "features"), [(3, 20, 30), (8, 6, 20), (64, 4, 12)])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
+    activation, width, depth, features
+):
+    """‖K − K_exact‖ over many seeds, K_exact layer by layer in extended precision."""
+    for seed in range(25):
+        x = np.random.default_rng(seed).standard_normal((6, features))
+        weights = initial_weights(seed, depth, width, features)
+        tensors = [torch.from_numpy(w) for w in weights]
+        kernel = empirical_ntk(gradient_map(tensors, ACTIVATIONS[activation])(torch.from_numpy(x)))
+        difference = kernel.numpy() - extended_ntk(x, weights, activation)
+        bound = kernel_error(kernel, weights, x, activation)
+        assert np.linalg.norm(difference.astype(np.float64), 2) <= bound
+
+
+def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> np.ndarray:
+    weights = [w.astype(np.longdouble) for w in weights]
+    c = np.longdouble({"relu": 2, "linear": 1}[activation])
+    scale = np.sqrt(c / weights[-1].shape[1])
+    alpha, slopes = [x.astype(np.longdouble)], []
+    for w in weights[:-1]:
+        z = alpha[-1] @ w.T
+        slope = scale * ((z > 0) if activation == "relu" else np.ones_like(z))
+        slopes.append(slope)
+        alpha.append(slope * z)
+    delta = np.ones((len(x), 1), np.longdouble)
+    total = alpha[-1] @ alpha[-1].T
+    for a, w, slope in zip(alpha[-2::-1], weights[:0:-1], reversed(slopes), strict=True):
+        delta = (delta @ w) * slope
+        total = total + (a @ a.T) * (delta @ delta.T)
+    return total
+
+
+def test_samples_without_a_gradient_make_the_kernel_singular():
+    """A narrow ReLU network that some samples switch off altogether: zero rows of K."""
+    kernel = torch.zeros(4, 4, dtype=torch.float64)
+    kernel[:3, :3] = torch.eye(3)
+    record = spectrum_record(kernel, rank_bound=4)
+    assert (record["verdict"], record["rank_bound"]) == ("singular", 3)
+    assert spectrum_record(0 * kernel, rank_bound=4)["verdict"] == "singular"

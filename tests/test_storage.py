@@ -11,8 +11,8 @@ import pytest
 
 from ntkcond import storage
 from ntkcond.errors import UserError
-from ntkcond.needs import size
 from ntkcond.storage import read_hdf5, replacing, require_space, write_hdf5
+from ntkcond.units import size
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -174,8 +174,18 @@ FROM_KERNELS = {
 }  # fmt: skip
 
 
-def test_a_line_of_the_ntk_rebuilds_kernels_and_what_follows_but_no_data_set(project):
-    edit(project, "kernel.py", "total.addcmul_(product, other)", "total += product * other")
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("kernel.py", "total.addcmul_(product, other)", "total += product * other"),
+        ("network.py", "math.sqrt(activation.c / width)", "(activation.c / width) ** 0.5"),
+        ("activations.py", "c=2.0", "c=2.1"),
+    ],
+)
+def test_a_line_of_the_ntk_rebuilds_kernels_and_what_follows_but_no_data_set(
+    project, module, old, new
+):
+    edit(project, module, old, new)
     assert planned(project) == FROM_KERNELS
 
 
@@ -194,7 +204,7 @@ def test_a_colour_rebuilds_figures_only(project):
          {**FROM_KERNELS, "dataset": 1, "kernel": 4, "spectrum": 4, "angle": 4}),
         ("keep_kernels", False, {}),
         ("device", "cpu", {}),
-        ("data_dir", "elsewhere", {}),
+        ("data_dir", "elsewhere", {}),  # no raw files here
     ],
 )  # fmt: skip
 def test_a_setting_rebuilds_what_depends_on_it(project, path, value, jobs):
@@ -214,6 +224,9 @@ def test_kernels_that_are_not_kept_are_gone_once_used(project):
     assert not list((project / "results/kernels").rglob("*.h5"))
     assert len(pd.read_csv(project / "results/conditioning.csv")) == 2 * 2 + 2 * 3
     assert planned(project, "results/conditioning.csv") == {}
+    edit(project, "kernel.py", "total.addcmul_(product, other)", "total += product * other")
+    again = planned(project, "results/conditioning.csv")
+    assert again == {"kernel": 2, "spectrum": 2, "conditioning": 1}
 
 
 def test_two_configs_live_side_by_side(project):
@@ -236,6 +249,7 @@ def test_own_samples_need_only_a_file(project):
     assert set(table.dataset) == {"mine"}
     assert (table.blocks == 8).all()
     np.savez(project / "mine.npz", x=x + 1)
+    os.utime(project / "mine.npz", (0, 0))  # a copy may keep an old date
     assert planned(project, "results/fig2.pdf")["dataset"] == 1
 
 
@@ -329,6 +343,10 @@ def test_mnist_is_downloaded_once_and_originals_are_never_written_to(project, se
         assert file["x"].shape == (100, 784)
         assert (file["x"][:].min(), file["x"][:].max()) == (-1, 1)
         assert file["x_test"].shape == (10_000, 784)
+
+    config["datasets"]["mnist"]["mirrors"] = ["http://127.0.0.1:9/"]
+    write_config(project, config)
+    assert planned(project, target) == {}  # which server it came from does not matter
 
     before = [path.stat() for path in files]
     (project / target).unlink()

@@ -45,7 +45,17 @@ def add_network(options: argparse.ArgumentParser) -> None:
     options.add_argument("--activation", required=True)
     options.add_argument("--depth", type=int, required=True, help="number of hidden layers")
     options.add_argument("--width", type=int, required=True, help="neurons in each of them")
-    options.add_argument("--seeds", type=int, nargs="+", required=True, help="initialisations")
+    options.add_argument("--seeds", type=whole_numbers, required=True, help="such as 1,32,111")
+
+
+def whole_numbers(text: str) -> list[int]:
+    """A list of whole numbers: 1,32,111."""
+    return [int(word) for word in text.split(",")]
+
+
+def count_or_all(text: str) -> int | str:
+    """A number of samples, or "all"."""
+    return text if text == "all" else int(text)
 
 
 def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentParser) -> None:
@@ -57,9 +67,21 @@ def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentPa
         except UserError as error:
             log.error("ntkcond: %s", error)
             sys.exit(1)
-        except MemoryError:
-            log.error("ntkcond: out of memory. Lower block, samples or width in the config")
-            sys.exit(1)
+        except Exception as error:
+            if _out_of_memory(error):
+                log.error("ntkcond: out of memory. Lower block, samples or width in the config")
+                sys.exit(1)
+            log.exception("ntkcond: this should not happen; please report it with this log")
+            sys.exit(2)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """torch raises a RuntimeError of its own on a CPU and on a GPU, known by name and words."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "allocate memory" in str(error)
+    )
 
 
 @contextlib.contextmanager
@@ -85,11 +107,11 @@ def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     started = last = time.monotonic()
     # miniters=1: a tile may take seconds
     bar = tqdm(items, label, total, leave=False, disable=not sys.stderr.isatty(), miniters=1)
-    for done, item in enumerate(bar):
+    for done, item in enumerate(bar, start=1):
+        yield item
         now = time.monotonic()
         if now - last > SECONDS_BETWEEN_LINES:
             left = (now - started) / done * (total - done)
             log.info("%s: %d of %d, about %.0f s left", label, done, total, left)
             last = now
-        yield item
     log.info("%s: done in %.1f s", label, time.monotonic() - started)

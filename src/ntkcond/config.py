@@ -4,6 +4,7 @@ Read by the Snakefile at every start: nothing heavy is imported here.
 """
 
 import difflib
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -100,8 +101,10 @@ def _check_dataset(config: dict, name: str) -> None:
     for key in {"synthetic": ("samples", "features"), CUSTOM: ("file",)}.get(known, ()):
         if key not in settings or settings[key] == "all":
             raise UserError(f"{where}.{key}: {known} needs a value here")
+    if "file" in settings and name in SOURCES:
+        raise UserError(f"{where}.file: {name} is a set that ntkcond knows; name yours differently")
     scale = settings.get("scale")
-    if scale and scale[0] >= scale[1]:
+    if scale and not -math.inf < scale[0] < scale[1] < math.inf:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
     _check_sizes(config, name, source)
 
@@ -116,6 +119,10 @@ def _check_file(config: dict, name: str, project: Path | str) -> None:
 def _check_sizes(config: dict, name: str, source: Source) -> None:
     settings = dataset_settings(config, name)
     there, held_out = source.samples, settings.get("hold_out", 0)
+    if there is not None and held_out > there - 2:
+        raise UserError(
+            f"datasets.{name}.hold_out: {held_out} of the {there} samples leaves fewer than two"
+        )
     if (
         there is not None
         and settings["samples"] != "all"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from ntkcond.errors import UserError
 from ntkcond.network import LayerGradient
 
 
@@ -114,16 +115,23 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
 
     Nothing of K is kept but the best pair so far. The cosine is clipped to [−1, 1]; near a
     cosine of 1 float64 resolves angles down to about 10⁻⁶ degrees. Leave duplicates and zero
-    rows out beforehand (`ntkcond.rank.distinct_rows`).
+    rows out beforehand (`ntkcond.duplicates.distinct_rows`); gradients that vanish, as those of
+    samples that switch off a whole layer of a narrow ReLU network, are left out here.
 
-    Raises ValueError for fewer than two samples or a gradient of length zero.
+    Raises UserError if fewer than two gradients are left.
     """
     norms = squared_norms(factors).sqrt_()
-    if len(norms) < 2 or not bool((norms > 0).all()):
-        raise ValueError("closest_pair needs at least two samples, each with a gradient ≠ 0")
+    alive = norms > 0
+    if int(alive.sum()) < 2:
+        raise UserError(
+            f"only {int(alive.sum())} of {len(norms)} samples have a gradient other than 0, so"
+            " there is no angle. A network this narrow and deep is switched off: raise width"
+        )
     best, first, second = -math.inf, 0, 0
     for rows, columns, values in ntk_tiles(factors, tile):
         values.div_(norms[rows, None]).div_(norms[columns])
+        values[~alive[rows]] = -math.inf
+        values[:, ~alive[columns]] = -math.inf
         if rows == columns:
             values.fill_diagonal_(-math.inf)
         position = int(values.argmax())

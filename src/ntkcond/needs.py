@@ -58,12 +58,3 @@ def _factors(n: int, features: int, depth: int, width: int) -> int:
     """Activations and back-propagated vectors of every layer, inputs and weights, in float64."""
     inputs_and_weights = 2 * n * features + width * features + depth * width**2
     return FLOAT64 * (inputs_and_weights + (2 * depth + 1) * n * width)
-
-
-def size(count: float) -> str:
-    """Bytes for people: `size(3e9)` is '3.0 GB'."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -4,28 +4,11 @@ Exact statements on float32 inputs: equal rows, zero rows, parallel rows. They d
 are singular, κ = ∞, whatever eigenvalue an eigensolver prints for them.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ntkcond.activations import Activation
+from ntkcond.duplicates import first_of_each
 from ntkcond.network import is_linear, weight_count
-
-
-class DistinctRows(NamedTuple):
-    """index: (k,) rows that are neither zero nor equal to an earlier one, ascending;
-    duplicate_rows, zero_rows: how many were left out as which (a zero row counts as zero only)."""
-
-    index: np.ndarray
-    duplicate_rows: int
-    zero_rows: int
-
-
-def distinct_rows(x: np.ndarray) -> DistinctRows:
-    """The rows of x (n, d) whose pairwise angles mean something."""
-    nonzero = np.flatnonzero(x.any(axis=1))
-    index = nonzero[np.sort(_first_of_each(x[nonzero]))]
-    return DistinctRows(index, len(nonzero) - len(index), len(x) - len(nonzero))
 
 
 def distinct_directions(x: np.ndarray, signed: bool) -> int:
@@ -38,7 +21,7 @@ def distinct_directions(x: np.ndarray, signed: bool) -> int:
     x = x[x.any(axis=1)].astype(np.float64)
     pivot = x[np.arange(len(x)), np.abs(x).argmax(axis=1)]
     unit = x / (np.abs(pivot) if signed else pivot)[:, None]
-    return len(_first_of_each(unit))
+    return len(first_of_each(unit))
 
 
 def rank_bound(x: np.ndarray, activation: Activation, depth: int, width: int) -> int:
@@ -53,12 +36,4 @@ def rank_bound(x: np.ndarray, activation: Activation, depth: int, width: int) ->
         return min(bound, *(distinct_directions(a, signed=False) for a in (x, x.T)))
     if activation.homogeneous:
         return min(bound, distinct_directions(x, signed=True))
-    return min(bound, len(_first_of_each(x)))
-
-
-def _first_of_each(x: np.ndarray) -> np.ndarray:
-    """Positions of the first of each set of equal rows."""
-    if not len(x):
-        return np.empty(0, dtype=np.intp)
-    rows = np.ascontiguousarray(x) + 0.0  # −0 becomes 0: rows are compared by their bytes
-    return np.unique(rows.view([("", rows.dtype)] * x.shape[1]).ravel(), return_index=True)[1]
+    return min(bound, len(first_of_each(x)))

@@ -43,47 +43,45 @@ class ConditionNumber(NamedTuple):
     verdict: str
 
 
-def kernel_entry_error(depth: int, width: int, features: int) -> float:
-    """Relative rounding error of an NTK entry computed in float64: |δK_ij| ≤ e √(K_ii K_jj).
+def rounding(depth: int, width: int, features: int) -> float:
+    """e: the relative error that rounding leaves in a float64 inner product of gradients.
 
-    Each of the 2L + 1 stages of an entry (forward, backward, Gram) is a product over max(m, d)
-    terms. Their worst case is proportional to the number of terms; independent roundings add up as
-    its root, and exceed 4 √k u with probability below 10⁻³ each, before the layers' sum averages
-    them (Higham & Mary, SIAM J. Sci. Comput. 41, A2815, 2019).
+    An entry of K takes 2L + 1 stages (forward, backward, Gram), each with sums of up to max(m, d)
+    products, so |δK_ij| ≤ e times the product of the norms that go into it. The worst case grows
+    with the number of terms k. This is the probabilistic estimate, 4 √k u a stage, which
+    independent roundings exceed with a probability below 10⁻³ (Higham & Mary, SIAM J. Sci.
+    Comput. 41, A2815, 2019).
     """
     return 4 * UNIT_ROUNDOFF * (2 * depth + 1) * math.sqrt(max(width if depth else 0, features))
 
 
-def extreme_eigenvalues(kernel: torch.Tensor, entry_error: float = 0.0) -> Extremes:
+def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
 
     kernel: (n, n) float64, exactly symmetric, contiguous; its memory is used up when
-    n > FULL_SPECTRUM_UP_TO. entry_error: see `kernel_entry_error`; 0 bounds the error with
-    respect to the matrix as it is given.
-
-    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7). Perturbed entries:
-    |δK_ij| ≤ e √(K_ii K_jj) moves no eigenvalue by more than e tr K.
+    n > FULL_SPECTRUM_UP_TO. kernel_error: a bound on the norm of what rounding added to it, which
+    moves no eigenvalue by more; 0 bounds the error with respect to the matrix as it is given.
+    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7).
     """
     n = len(kernel)
-    trace = kernel.diagonal().sum().item()
     if n > FULL_SPECTRUM_UP_TO:
-        return _cholesky_lanczos(kernel, entry_error * trace)
+        return _cholesky_lanczos(kernel, kernel_error)
     eigenvalues = torch.linalg.eigvalsh(kernel).cpu().numpy()
-    error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + entry_error * trace
+    error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + kernel_error
     return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
 
 
-def _cholesky_lanczos(kernel: torch.Tensor, entry_error: float) -> Extremes:
+def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
     """λ_max by Lanczos; λ_min by Lanczos on the inverse, through a Cholesky factor in K's memory.
 
-    The factorisation is exact for some K + E with ‖E‖ ≤ (n+1) u tr K (Higham, Accuracy and
-    Stability of Numerical Algorithms, Thm 10.3, with ‖ |C||C|ᵀ ‖ ≤ ‖C‖_F² = tr K). K is shifted
-    by the whole error first: a kernel that rounding left slightly indefinite then has a factor too.
-    entry_error: the norm of what rounding may have added to K.
+    Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 (n+1) u tr K
+    (Higham, Accuracy and Stability of Numerical Algorithms, Thms 10.3 and 8.5, with
+    ‖ |C||C|ᵀ ‖ ≤ ‖C‖_F² = tr K). K is shifted by the whole error first: a kernel that rounding
+    left slightly indefinite then has a factor too.
     """
     n = len(kernel)
     lambda_max, residual = _largest(n, lambda v: kernel @ v, kernel.device, tolerance=0.0)
-    error = entry_error + (n + 1) * UNIT_ROUNDOFF * kernel.diagonal().sum().item()
+    error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * kernel.diagonal().sum().item()
     kernel.diagonal().add_(error)
     info = torch.empty((), dtype=torch.int32, device=kernel.device)
     column_major = kernel.mT  # K = Kᵀ, so that LAPACK works in place
@@ -123,18 +121,23 @@ def _largest(
     return float(value), float(np.linalg.norm(matvec(vector) - value * vector))
 
 
-def nonzero_eigenvalues(factor: torch.Tensor) -> np.ndarray:
-    """The non-zero eigenvalues of K = Φ Φᵀ, ascending, for a factor Φ (n, d) float64.
+def nonzero_eigenvalues(
+    factor: torch.Tensor, factor_error: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The non-zero eigenvalues of K = Φ Φᵀ, ascending, and a bound on the error of each.
 
+    factor: Φ (n, d) float64; factor_error: a bound on the norm of what rounding added to it.
     They are the squared singular values of Φ: a d × d problem for n > d, whose relative error grows
-    as √κ where an eigensolver's on K grows as κ. Singular values within rounding of zero,
-    max(n, d) ε σ_max as in LAPACK's and NumPy's rank, count as zero.
+    as √κ where an eigensolver's on K grows as κ. Singular values within their error of zero,
+    max(n, d) ε σ_max as in LAPACK's and NumPy's rank plus factor_error, count as zero.
     """
-    tolerance = 2 * UNIT_ROUNDOFF * max(factor.shape)
-    if factor.shape[0] > factor.shape[1]:
+    rows, columns = factor.shape
+    if rows > columns:
         factor = torch.linalg.qr(factor, mode="r").R
     sigma = torch.linalg.svdvals(factor).cpu().numpy()[::-1]
-    return sigma[sigma > tolerance * sigma[-1]] ** 2
+    error = 2 * UNIT_ROUNDOFF * max(rows, columns) * sigma[-1] + factor_error
+    sigma = sigma[sigma > error]
+    return sigma**2, (2 * sigma + error) * error
 
 
 def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNumber:
@@ -151,19 +154,17 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
 
 
 def spectrum_record(
-    kernel: torch.Tensor,
-    rank_bound: int,
-    entry_error: float = 0.0,
-    factor: torch.Tensor | None = None,
+    kernel: torch.Tensor, rank_bound: int, kernel_error: float = 0.0
 ) -> dict[str, float | int | str | np.ndarray]:
-    """All that is kept of one kernel's spectrum, by the names of the spectrum file and of
-    results/conditioning.csv; `eigenvalues` only where all were computed.
+    """What is kept of a kernel's spectrum, by the names of the spectrum file and of
+    results/conditioning.csv; `eigenvalues` (n,) only where all were computed.
 
-    kernel, entry_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.rank.rank_bound` of its
-    inputs. factor: Φ with K = Φ Φᵀ where the network is linear, for the `nonzero_` entries.
+    kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.rank.rank_bound` of its
+    inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
     """
     n = len(kernel)
-    extremes = extreme_eigenvalues(kernel, entry_error)
+    rank_bound = min(rank_bound, int(kernel.diagonal().count_nonzero()))
+    extremes = extreme_eigenvalues(kernel, kernel_error)
     kappa = condition_number(extremes, n, rank_bound)
     record = {
         "lambda_max": extremes.lambda_max,
@@ -177,12 +178,25 @@ def spectrum_record(
     }
     if extremes.eigenvalues is not None:
         record["eigenvalues"] = extremes.eigenvalues
-    if factor is not None:
-        nonzero = nonzero_eigenvalues(factor)
-        smallest, largest = (nonzero[0], nonzero[-1]) if len(nonzero) else (math.nan, math.nan)
-        record |= {
-            "nonzero_rank": len(nonzero),
-            "nonzero_lambda_min": smallest,
-            "nonzero_kappa": largest / smallest,
-        }
     return record
+
+
+def nonzero_record(
+    factor: torch.Tensor, factor_error: float = 0.0
+) -> dict[str, float | int | np.ndarray]:
+    """What is kept of the non-zero spectrum of a linear network's kernel, by the same names;
+    `nonzero_eigenvalues` is filled up with NaN to min(n, d) entries.
+
+    factor, factor_error: see `nonzero_eigenvalues`.
+    """
+    values, errors = nonzero_eigenvalues(factor, factor_error)
+    filled = np.full(min(factor.shape), np.nan)
+    filled[: len(values)] = values
+    found = len(values) > 0
+    return {
+        "nonzero_rank": len(values),
+        "nonzero_lambda_min": values[0] if found else math.nan,
+        "nonzero_lambda_min_error": errors[0] if found else math.nan,
+        "nonzero_kappa": values[-1] / values[0] if found else math.nan,
+        "nonzero_eigenvalues": filled,
+    }

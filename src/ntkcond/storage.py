@@ -13,7 +13,7 @@ from pathlib import Path
 import h5py
 
 from ntkcond.errors import UserError
-from ntkcond.needs import size
+from ntkcond.units import size
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 # The checked config, and what the rules take from it. No rules here.
 
+import functools
+import hashlib
 import os
 import re
 import shlex
@@ -10,8 +12,8 @@ try:
     from ntkcond import needs
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
-    from ntkcond.needs import size
     from ntkcond.provenance import made_by
+    from ntkcond.units import size
 except ModuleNotFoundError as missing:
     sys.exit(
         f"ntkcond: the Python that runs this Snakemake has no {missing.name}. Run `make figures`,"
@@ -43,11 +45,11 @@ DATA_DIR = in_project(config["data_dir"])
 
 
 def options(values):
-    """{"hold_out": 360, "scale": [-1, 1]} as --hold-out 360 --scale -1 1."""
+    """{"hold_out": 360, "scale": [-1, 1]} as --hold-out=360 --scale=-1,1."""
     words = []
     for name, value in values.items():
-        words.append(f"--{name.replace('_', '-')}")
-        words += [str(v) for v in (value if isinstance(value, list) else [value])]
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        words.append(f"--{name.replace('_', '-')}={text}")
     return shlex.join(words)
 
 

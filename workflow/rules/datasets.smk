@@ -1,16 +1,28 @@
 # Raw files, and results/datasets/{dataset}.h5 from them.
 
+RAW_FILES = {name: source for source, known in SOURCES.items() for name in known.raw_files}
+
+# Not among the rules' params: which server a checked file came from changes no result.
+MIRRORS = shlex.join(
+    f"--mirror={of['source']}={url}"
+    for of in (settings.dataset_settings(config, name) for name in config["datasets"])
+    for url in of.get("mirrors", [])
+)
+
+
+def raw_file(name):
+    return os.path.normpath(os.path.join(DATA_DIR, name))
+
 
 def raw_files(wildcards):
     """What a data set is read from: the files that a download fetches, or the user's own."""
     of = settings.dataset_settings(config, wildcards.dataset)
     if "file" in of:
         return in_project(of["file"])
-    return [os.path.join(DATA_DIR, name) for name in SOURCES[of["source"]].raw_files]
+    return [raw_file(name) for name in SOURCES[of["source"]].raw_files]
 
 
-def dataset_settings(wildcards):
-    """What the file depends on. Which server a checked raw file came from is no part of it."""
+def dataset_options(wildcards):
     of = settings.dataset_settings(config, wildcards.dataset)
     of.pop("mirrors", None)
     if "file" in of:
@@ -18,34 +30,38 @@ def dataset_settings(wildcards):
     return of
 
 
-RAW_FILES = {name: source for source, known in SOURCES.items() for name in known.raw_files}
+@functools.cache
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def download_options(wildcards):
-    """The data set that the raw file is of, and mirrors where the config names some for it."""
-    source = RAW_FILES[wildcards.raw_file]
-    for name in config["datasets"]:
-        of = settings.dataset_settings(config, name)
-        if of["source"] == source and "mirrors" in of:
-            return options({"source": source, "mirrors": of["mirrors"]})
-    return options({"source": source})
+def dataset_made_by(wildcards):
+    """The user's own file enters by its content: Snakemake looks at the content of an input only
+    if its date is newer than that of the result, and a copy may well be older."""
+    of = dataset_options(wildcards)
+    if "file" in of:
+        of["file"] = sha256(of["file"])
+    reader = settings.dataset_module(config, wildcards.dataset)
+    return made_by(of, "ntkcond.steps.dataset", reader)
 
 
 # One job for each file: those that are there are let be when another is missing. `update`, because
 # Snakemake removes outputs before a job, and nobody's original may be lost to that.
 rule download:
     output:
-        update(os.path.join(DATA_DIR, "{raw_file}")),
+        update(raw_file("{raw_file}")),
     log:
         "results/logs/download/{raw_file}.log",
     wildcard_constraints:
         raw_file="|".join(map(re.escape, RAW_FILES)),
     params:
-        options=download_options,
+        source=lambda wildcards: RAW_FILES[wildcards.raw_file],
     message:
         "download {wildcards.raw_file}"
     shell:
-        "{PYTHON} -m ntkcond.steps.download {params.options} --output {output:q} --log {log}"
+        "{PYTHON} -m ntkcond.steps.download --source {params.source}"
+        " --raw-file {wildcards.raw_file} {MIRRORS} --output {output:q} --log {log}"
 
 
 rule dataset:
@@ -58,12 +74,8 @@ rule dataset:
     resources:
         mem_mb=4000,
     params:
-        made_by=lambda wildcards: made_by(
-            dataset_settings(wildcards),
-            "ntkcond.steps.dataset",
-            settings.dataset_module(config, wildcards.dataset),
-        ),
-        options=lambda wildcards: options(dataset_settings(wildcards)),
+        made_by=dataset_made_by,
+        options=lambda wildcards: options(dataset_options(wildcards)),
     message:
         "samples of {wildcards.dataset}"
     shell:

@@ -1,4 +1,4 @@
-"""A user's own samples, from a .npy, .npz or .h5 file named in the config.
+"""A user's own samples, from a .npy, .npz or .h5 file named in the config; kept as float32.
 
 .npy: x. .npz and .h5: x, and optionally y, x_test, y_test. x is (n, d), or (n, …) to be flattened.
 Nothing is unpickled.
@@ -47,21 +47,38 @@ def load(data_dir: Path, options: dict) -> Raw:
 def _read(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise UserError(f"{path}: no such file. Correct the data set's file in the config")
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".h5": _read_hdf5, ".hdf5": _read_hdf5}
+    if path.suffix not in readers:
+        raise UserError(f"{path}: unknown kind of file. Use .npy, .npz or .h5")
     try:
-        if path.suffix == ".npy":
-            return {"x": np.load(path, allow_pickle=False)}
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                return {name: file[name] for name in ARRAYS if name in file}
-        if path.suffix in (".h5", ".hdf5"):
-            with h5py.File(path, "r") as file:
-                return {name: file[name][()] for name in ARRAYS if name in file}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        return readers[path.suffix](path)
+    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(
             f"{path}: cannot be read as {path.suffix} ({error}). Write plain numeric arrays, with"
             " numpy.save, numpy.savez or h5py"
         ) from error
-    raise UserError(f"{path}: unknown kind of file. Use .npy, .npz or .h5")
+
+
+def _read_npy(path: Path) -> dict[str, np.ndarray]:
+    array = np.load(path, allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        raise ValueError("it is an .npz")
+    return {"x": array}
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path):  # np.load would take a .npy by another name
+        pass
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in ARRAYS if name in file}
+
+
+def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
+    with h5py.File(path, "r") as file:
+        for name in ARRAYS:
+            if name in file and not isinstance(file[name], h5py.Dataset):
+                raise ValueError(f"{name} is a group, not an array")
+        return {name: file[name][()] for name in ARRAYS if name in file}
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:
@@ -91,4 +108,6 @@ def _labels(path: Path, name: str, array: np.ndarray | None, samples: int) -> np
         raise UserError(f"{path}: {name} has shape {array.shape}; it must be ({samples},)")
     if array.dtype.kind not in "iub":
         raise UserError(f"{path}: {name} has dtype {array.dtype}; labels must be integers")
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise UserError(f"{path}: {name} has labels above 2⁶³ − 1")
     return array

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ntkcond.duplicates import distinct_rows
 from ntkcond.errors import UserError
-from ntkcond.rank import distinct_rows
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Samples:
 
 def hold_out(raw: Raw, count: int, seed: int) -> Raw:
     """Takes `count` random samples away as the test split of a set that has none of its own."""
+    if raw.x_test is not None:
+        raise UserError("hold_out: this set has a test split of its own; leave hold_out away")
     if count >= len(raw.x):
         raise UserError(f"hold_out: {count} leaves none of the {len(raw.x)} samples. Lower it")
     order = _stream(seed, "hold_out").permutation(len(raw.x))
@@ -53,9 +55,10 @@ def choose(
 ) -> Samples:
     """`samples` of them (or "all") in random order, values scaled to the interval `scale`.
 
-    The order is that of one random permutation for each seed, so that blocks of consecutive samples
-    are random blocks, and fewer samples are the first of more.
-    Raises UserError when more samples are asked for than there are.
+    The order is one random permutation of the raw set for each seed, so that blocks of consecutive
+    samples are random blocks, and fewer samples of a set are the first of more.
+    Raises UserError when more samples are asked for than there are, or when values are equal or
+    too large to be scaled or kept in float32.
     """
     there = len(raw.x)
     wanted = there if samples == "all" else int(samples)
@@ -63,26 +66,44 @@ def choose(
         raise UserError(
             f"samples: {wanted} were asked for, there are {there}. Lower it, or use all"
         )
+    if scale is not None and not raw.value_range[0] < raw.value_range[1]:
+        raise UserError(f"scale: every value is {raw.value_range[0]}, which scales to nothing")
     index = _stream(seed, "order").permutation(there)[:wanted]
-
-    def scaled(x: np.ndarray | None) -> np.ndarray | None:
-        if x is None or scale is None:
-            return None if x is None else np.ascontiguousarray(x, dtype=np.float32)
-        (low, high), (bottom, top) = raw.value_range, scale
-        return (bottom + (top - bottom) * (x.astype(np.float64) - low) / (high - low)).astype(
-            np.float32
-        )
-
-    def labels(y: np.ndarray | None) -> np.ndarray | None:
-        return None if y is None else y.astype(np.int64)
-
+    everything = np.arange(0 if raw.x_test is None else len(raw.x_test))
     return Samples(
-        scaled(raw.x[index]),
-        labels(None if raw.y is None else raw.y[index]),
-        scaled(raw.x_test),
-        labels(raw.y_test),
+        _scaled(raw.x, index, raw.value_range, scale),
+        _labels(raw.y, index),
+        None if raw.x_test is None else _scaled(raw.x_test, everything, raw.value_range, scale),
+        _labels(raw.y_test, everything),
         index,
     )
+
+
+def _scaled(
+    x: np.ndarray,
+    index: np.ndarray,
+    value_range: tuple[float, float],
+    scale: tuple[float, float] | None,
+) -> np.ndarray:
+    """Rows of x as float32, a few at a time: only the result takes memory."""
+    result = np.empty((len(index), x.shape[1]), dtype=np.float32)
+    for start in range(0, len(index), 1024):
+        rows = x[index[start : start + 1024]].astype(np.float64)
+        if scale is not None:
+            (low, high), (bottom, top) = value_range, scale
+            rows = bottom + (top - bottom) * (rows - low) / (high - low)
+        with np.errstate(over="ignore"):  # checked right below
+            result[start : start + 1024] = rows
+    if not np.isfinite(result).all():
+        raise UserError(
+            f"values up to {np.abs(x).max():.3g} are too large for float32, in which samples are"
+            " kept. Divide them by a constant, or set a scale such as [-1, 1]"
+        )
+    return result
+
+
+def _labels(y: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
+    return None if y is None else y[index].astype(np.int64)
 
 
 def remarks(x: np.ndarray) -> list[str]:

@@ -48,58 +48,50 @@ def verified(data_dir: Path, downloads: dict[str, Download]) -> list[Path]:
 
     Raises UserError naming the first that is not.
     """
-    return [_whole(data_dir, name, download.md5) for name, download in downloads.items()]
+    paths = [data_dir / name for name in downloads]
+    for path, download in zip(paths, downloads.values(), strict=True):
+        if not path.is_file():
+            raise UserError(
+                f"{path}: not there. Put the original file there, or set data_dir to the folder"
+                " that has it; snakemake downloads it otherwise"
+            )
+        _check_whole(path, download.md5)
+    return paths
 
 
-def _whole(data_dir: Path, name: str, md5: str) -> Path:
-    path = data_dir / name
-    if not path.is_file():
-        raise UserError(
-            f"{path}: not there. Put the original file there, or set data_dir to the folder that"
-            f" has {name}; snakemake downloads it otherwise"
-        )
+def _check_whole(path: Path, md5: str) -> None:
     if calculate_md5(path) != md5:
         raise UserError(
-            f"{path}: damaged, its md5 is not the published {md5}. Delete it and run again: it will"
-            " be downloaded anew"
+            f"{path}: damaged, its md5 is not the published {md5}. Delete it and run again: it"
+            " will be downloaded anew"
         )
-    return path
 
 
-def fetch(data_dir: Path, name: str, download: Download) -> None:
-    """Downloads the file `name` into data_dir; one that is there and whole stays untouched.
+def fetch(path: Path, download: Download) -> None:
+    """Downloads a file to `path`; one that is there and whole stays untouched.
 
     Works in a temporary folder beside its place: a broken download leaves nothing behind.
     Raises UserError when no address serves it, with what each of them answered.
     """
-    target = data_dir / name
-    if target.is_file():
-        _whole(data_dir, name, download.md5)
+    if path.is_file():
+        _check_whole(path, download.md5)
         return
     answers = []
-    with explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as folder,
-            _patience(),
-        ):
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=path.parent) as folder:
             for url in download.urls:
                 try:
-                    download_url(url, folder, target.name, download.md5)
-                except (
-                    RuntimeError,
-                    HTTPException,
-                    URLError,
-                    TimeoutError,
-                    ConnectionError,
-                ) as error:
-                    answers.append(f"{url}: {' '.join(str(error).split())}")
+                    with _patience():
+                        download_url(url, folder, path.name, download.md5)
+                except (RuntimeError, HTTPException, URLError, TimeoutError, ConnectionError) as e:
+                    answers.append(f"{url}: {' '.join(str(e).split())}")
                 else:
-                    Path(folder, target.name).replace(target)
+                    Path(folder, path.name).replace(path)
                     return
     raise UserError(
-        f"{target}: the download failed ({'; '.join(answers)}). Without a network, put the original"
-        f" file there, set data_dir to a folder that has {name}, or name a mirror in the data set's"
+        f"{path}: the download failed ({'; '.join(answers)}). Without a network, put the original"
+        " file there, set data_dir to a folder that has it, or name a mirror in the data set's"
         " mirrors"
     )
 

@@ -17,12 +17,13 @@ NAMES = {"relu": "ReLU", "linear": "linear"}
 def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
     """The numbers drawn: a row for each (dataset, activation, depth).
 
-    kappa_*: over the resolved ones of all seeds and blocks; ∞ where all are singular; empty where
-    none is resolved, with kappa_lower_bound, the smallest of the unresolved ones' bounds, instead.
-    kappa_q16, kappa_q84: quantiles, the interval that is shaded. kappa_verdict: that of all of
-    them, or `mixed`, with resolved, singular and unresolved as counts. nonzero_kappa_mean: linear
-    networks, their non-zero spectrum. min_angle_deg_*: over seeds, of all samples.
-    std: of a sample (n − 1), empty for a single one.
+    Of κ over all seeds and blocks: kappa_mean, kappa_std over the resolved ones (∞ where all are
+    singular, empty where none is resolved); kappa_median and the quantiles kappa_q16 and kappa_q84
+    over all, a singular κ counting as ∞ and an unresolved one as its lower bound;
+    kappa_lower_bound, the smallest bound of the unresolved. kappa_verdict: that of all of them, or
+    `mixed`; resolved, singular, unresolved: how many. nonzero_kappa_mean: of linear networks, the
+    non-zero spectrum. min_angle_deg_*: over seeds, of all samples. std: of a sample (n − 1), empty
+    for a single one.
     """
     kappas = pd.DataFrame(
         [
@@ -42,19 +43,20 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
 def _kappa(rows: pd.DataFrame) -> dict:
     counts = {name: int((rows.verdict == name).sum()) for name in _VERDICTS}
     verdicts = [name for name, count in counts.items() if count]
-    kappa = rows.kappa[rows.verdict == "resolved"]
-    singular = verdicts == ["singular"]
+    resolved = rows.kappa[rows.verdict == "resolved"]
+    between = "linear" if np.isfinite(rows.kappa).all() else "lower"  # halfway to ∞ is nowhere
+    low, median, high = rows.kappa.quantile([0.16, 0.5, 0.84], interpolation=between)
     return {
         "width": rows.width.iloc[0],
         "n": rows.n.iloc[0],
         "samples": rows.samples.iloc[0],
         "seeds": rows.seed.nunique(),
         "blocks": rows.block.nunique(),
-        "kappa_mean": np.inf if singular else kappa.mean(),
-        "kappa_std": kappa.std(),
-        "kappa_median": np.inf if singular else kappa.median(),
-        "kappa_q16": kappa.quantile(0.16),
-        "kappa_q84": kappa.quantile(0.84),
+        "kappa_mean": np.inf if verdicts == ["singular"] else resolved.mean(),
+        "kappa_std": resolved.std(),
+        "kappa_median": median,
+        "kappa_q16": low,
+        "kappa_q84": high,
         "kappa_lower_bound": rows.kappa_lower[rows.verdict == "unresolved"].min(),
         "kappa_verdict": verdicts[0] if len(verdicts) == 1 else "mixed",
         **counts,
@@ -114,12 +116,13 @@ def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    finite = curve.kappa_mean.where(np.isfinite(curve.kappa_mean))
-    axes.plot(curve.depth, finite, **look)
-    _shade(axes, curve.depth, curve.kappa_q16, curve.kappa_q84, look)
-    bound = curve[curve.kappa_verdict == "unresolved"]
+    """Means of resolved κ; above them, an arrow from the bound of those that are larger still."""
+    finite = curve.replace({"kappa_mean": np.inf, "kappa_q84": np.inf}, np.nan)
+    axes.plot(curve.depth, finite.kappa_mean, **look)
+    _shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look)
+    bound = curve[curve.unresolved > 0]
     for depth, lower in zip(bound.depth, bound.kappa_lower_bound, strict=True):
-        axes.plot(depth, lower, **{**look, "marker": "_"})
+        axes.plot(depth, lower, **{**look, "marker": "_", "markersize": 6})
         axes.annotate(
             "", (depth, lower), (0, 9), textcoords="offset points",
             arrowprops={"arrowstyle": "<-", "color": look["color"], "linewidth": 0.9},

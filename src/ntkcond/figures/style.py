@@ -38,7 +38,6 @@ SETTINGS = {
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
     "pdf.fonttype": 42,  # TrueType, embedded: text stays text
-    "svg.hashsalt": "ntkcond",
     "savefig.dpi": 300,
 }
 

@@ -6,17 +6,18 @@ import torch
 
 from ntkcond import command
 from ntkcond.activations import ACTIVATIONS
+from ntkcond.duplicates import distinct_rows
 from ntkcond.errors import UserError
-from ntkcond.kernel import closest_pair
+from ntkcond.kernel import closest_pair, squared_norms
 from ntkcond.needs import angle_need
 from ntkcond.network import initial_gradient_map
-from ntkcond.rank import distinct_rows
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, write_hdf5
 
 
 def main(arguments: Namespace) -> None:
-    """Writes min_angle_deg (seeds,) and closest_pair (seeds, 2), rows of the data set's x."""
+    """Writes min_angle_deg (seeds,), closest_pair (seeds, 2), rows of the data set's x, and
+    zero_gradients (seeds,), how many samples were left out for theirs."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -29,18 +30,21 @@ def main(arguments: Namespace) -> None:
     require_memory(angle_need(samples, features, a.depth, a.width), device)
     inputs = torch.from_numpy(x[distinct.index]).to(device, torch.float64)
 
-    angles, pairs = [], []
+    angles, pairs, vanished = [], [], []
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
     for seed in command.progress(a.seeds, len(a.seeds), label):
         gradients = initial_gradient_map(
             ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device
         )
-        pair = closest_pair(gradients(inputs))
+        factors = gradients(inputs)
+        pair = closest_pair(factors)
+        vanished.append(int((squared_norms(factors) == 0).sum()))
         angles.append(pair.angle_deg)
         pairs.append(distinct.index[[pair.first, pair.second]])
     with write_hdf5(a.output, a.made_by) as file:
         file["min_angle_deg"] = angles
         file["closest_pair"] = pairs
+        file["zero_gradients"] = vanished
         file.attrs.update(
             activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, samples=samples,
             duplicate_rows=distinct.duplicate_rows, zero_rows=distinct.zero_rows,

@@ -31,6 +31,7 @@ def rows(path: Path) -> pd.DataFrame:
                 "second": pairs[:, 1],
                 "duplicate_rows": attributes["duplicate_rows"],
                 "zero_rows": attributes["zero_rows"],
+                "zero_gradients": file["zero_gradients"][:],
             }
         )
 

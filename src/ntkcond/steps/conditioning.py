@@ -11,7 +11,8 @@ from ntkcond.storage import read_hdf5, write_csv
 
 PER_KERNEL = (
     "lambda_max", "lambda_min", "lambda_min_error", "rank_bound", "kappa", "kappa_lower",
-    "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min", "nonzero_kappa",
+    "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min",
+    "nonzero_lambda_min_error", "nonzero_kappa",
 )  # fmt: skip
 
 

@@ -29,22 +29,23 @@ def main(arguments: Namespace) -> None:
         file.attrs["sha256"] = hashlib.sha256(chosen.x.tobytes()).hexdigest()
         file.attrs["preprocessing"] = (
             f"{len(chosen.x)} of {len(raw.x)} samples in random order (seed {a.seed}); "
-            + (f"values {raw.value_range} scaled to {tuple(a.scale)}" if a.scale else "not scaled")
+            + (f"values {raw.value_range} scaled to {a.scale}" if a.scale else "not scaled")
         )
 
 
-def count(text: str) -> int | str:
-    """A number of samples, or "all"."""
-    return text if text == "all" else int(text)
+def interval(text: str) -> tuple[float, float]:
+    """Two numbers: -1,1."""
+    low, high = text.split(",")
+    return float(low), float(high)
 
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
     options.add_argument("--source", required=True, choices=registry.SOURCES)
     options.add_argument("--data-dir", type=Path, default=Path("data"), help="raw files")
-    options.add_argument("--samples", type=count, default="all")
+    options.add_argument("--samples", type=command.count_or_all, default="all")
     options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
-    options.add_argument("--scale", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
     options.add_argument("--features", type=int, help="synthetic: dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_argument("--file", type=Path, help="custom: .npy, .npz or .h5")

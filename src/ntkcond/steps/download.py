@@ -5,22 +5,29 @@ from argparse import Namespace
 from ntkcond import command
 from ntkcond.datasets import registry
 from ntkcond.datasets.torchvision_data import fetch
-from ntkcond.errors import UserError
 
 
 def main(arguments: Namespace) -> None:
-    """output: data_dir and the file's path below it, as the registry's raw_files has it."""
-    downloads = registry.module(arguments.source).downloads(arguments.mirrors)
-    output = arguments.output.as_posix()
-    for name, download in downloads.items():
-        if output.endswith("/" + name):
-            fetch(type(arguments.output)(output.removesuffix(name)), name, download)
-            return
-    raise UserError(f"{output}: {arguments.source} has no such file, only {', '.join(downloads)}")
+    """Leaves the raw file at output; one that is there and whole is not touched."""
+    a = arguments
+    mirrors = [url for source, url in a.mirror if source == a.source]
+    downloads = registry.module(a.source).downloads(mirrors or None)
+    fetch(a.output, downloads[a.raw_file])
+
+
+def mirror(text: str) -> tuple[str, str]:
+    """A data set and an address that has its raw files: mnist=https://…"""
+    source, url = text.split("=", 1)
+    return source, url
 
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
+    files = [name for source in registry.SOURCES.values() for name in source.raw_files]
     options.add_argument("--source", required=True, choices=registry.SOURCES)
-    options.add_argument("--mirrors", nargs="+", help="addresses to try, in this order")
+    options.add_argument("--raw-file", required=True, choices=files, metavar="FILE")
+    options.add_argument(
+        "--mirror", type=mirror, action="append", default=[], metavar="SOURCE=URL",
+        help="tried in the order given, instead of the addresses known",
+    )  # fmt: skip
     command.run(main, options)

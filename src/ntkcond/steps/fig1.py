@@ -13,5 +13,7 @@ def main(arguments: Namespace) -> None:
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    options.add_argument("--depths", type=int, nargs="+", required=True)
+    options.add_argument(
+        "--depths", type=command.whole_numbers, required=True, help="such as 1,2,10"
+    )
     command.run(main, options)

@@ -51,14 +51,9 @@ def main(arguments: Namespace) -> None:
                 kernel[s, b, columns, rows] = values.T
 
 
-def block(text: str) -> int | str:
-    """A block size, or "all"."""
-    return text if text == "all" else int(text)
-
-
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_network(options)
     command.add_computing(options)
-    options.add_argument("--block", type=block, default=512, help="samples in one NTK, or all")
+    options.add_argument("--block", type=command.count_or_all, default=512, help="or all")
     command.run(main, options)

@@ -13,13 +13,13 @@ from ntkcond.needs import spectrum_need
 from ntkcond.network import initial_gradient_map, is_linear
 from ntkcond.rank import rank_bound
 from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.spectrum import kernel_entry_error, spectrum_record
+from ntkcond.spectrum import nonzero_record, rounding, spectrum_record
 from ntkcond.storage import read_hdf5, write_hdf5
 
 
 def main(arguments: Namespace) -> None:
-    """Writes each entry of `spectrum_record` as an array (seeds, blocks), all eigenvalues as one
-    (seeds, blocks, n)."""
+    """Writes each entry of `spectrum_record` and, for linear networks, of `nonzero_record` as an
+    array (seeds, blocks), eigenvalues as (seeds, blocks, their number)."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -33,22 +33,28 @@ def main(arguments: Namespace) -> None:
         require_memory(spectrum_need(n, *x.shape), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
         bounds = [rank_bound(block, activation, a.depth, a.width) for block in inputs]
-        entry_error = kernel_entry_error(a.depth, a.width, features)
+        relative = rounding(a.depth, a.width, features)
+        linear = is_linear(activation, a.depth)
 
         def records():
             for s, seed in enumerate(a.seeds):
-                gradients = None
-                if is_linear(activation, a.depth):
-                    gradients = initial_gradient_map(
-                        activation, seed, a.depth, a.width, features, device
-                    )
+                if linear:
+                    network = (activation, seed, a.depth, a.width, features, device)
+                    gradients = initial_gradient_map(*network)
+                    identity = torch.eye(features, dtype=torch.float64, device=device)
+                    gain = torch.linalg.matrix_norm(gradients(identity)[0].forward, 2).item()
                 for b, block in enumerate(inputs):
-                    factor = None
-                    if gradients:
-                        block = torch.from_numpy(block).to(device, torch.float64)
-                        factor = gradients(block)[0].forward
                     kernel = torch.from_numpy(kernels[s, b]).to(device)
-                    yield spectrum_record(kernel, bounds[b], entry_error, factor)
+                    if linear:  # K = Φ Φᵀ, Φ = X Rᵀ: rounding is relative to ‖X‖ ‖R‖
+                        block = torch.from_numpy(block).to(device, torch.float64)
+                        size = gain * torch.linalg.matrix_norm(block).item()
+                        factor = gradients(block)[0].forward
+                        yield spectrum_record(kernel, bounds[b], relative * size**2) | (
+                            nonzero_record(factor, relative * size)
+                        )
+                    else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
+                        trace = kernel.diagonal().sum().item()
+                        yield spectrum_record(kernel, bounds[b], relative * trace)
 
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
         found = list(command.progress(records(), seeds * blocks, label))

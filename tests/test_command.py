@@ -1,0 +1,84 @@
+"""What steps have in common: progress, plain errors, memory."""
+
+import logging
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from ntkcond import command, resources
+from ntkcond.errors import UserError
+from ntkcond.needs import Need, spectrum_need
+
+
+def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LINES", 0.01)
+    caplog.set_level(logging.INFO)
+
+    def items():
+        for item in range(3):
+            time.sleep(0.02)
+            yield item
+
+    assert list(command.progress(items(), 3, "kernel")) == [0, 1, 2]
+    assert "kernel: 1 of 3, about 0 s left" in caplog.messages
+    assert caplog.messages[-1].startswith("kernel: done in")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        ("UserError('width: 0 is too small')", 1, "ntkcond: width: 0 is too small"),
+        ("MemoryError()", 1, "ntkcond: out of memory. Lower block"),
+        ("RuntimeError('DefaultCPUAllocator: can\\'t allocate memory')", 1, "out of memory"),
+        ("torch.OutOfMemoryError()", 1, "ntkcond: out of memory"),
+        ("KeyError('a bug')", 2, "KeyError: 'a bug'"),
+    ],
+)
+def test_what_went_wrong_is_on_the_terminal_and_in_the_log(tmp_path, raised, status, said):
+    script = f"""
+import torch
+from ntkcond import command
+from ntkcond.errors import UserError
+def main(arguments):
+    raise {raised}
+command.run(main, command.parser("A step."))
+"""
+    log = tmp_path / "logs" / "step.log"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--output", tmp_path / "x", "--log", log],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert said in done.stderr
+    assert said in log.read_text("utf-8")
+    assert ("Traceback" in done.stderr) == (status == 2)
+
+
+def test_too_little_memory_is_said_before_the_work():
+    with pytest.raises(UserError, match=r"NTK of 10000000 samples needs 800\.\d TB of memory, .*"
+                       r"are free\. Lower block"):  # fmt: skip
+        resources.require_memory(spectrum_need(10_000_000, 10_000_000, 10))
+    resources.require_memory(Need("nothing", 1, ""))
+
+
+def test_memory_limits_of_control_groups_count_without_what_they_cache(tmp_path):
+    own = tmp_path / "cgroup"
+    own.write_text("0::/job/step\n")
+    for name, limit in (("job", "1000"), ("job/step", "max")):
+        group = tmp_path / "groups" / name
+        group.mkdir(parents=True)
+        (group / "memory.max").write_text(limit)
+        (group / "memory.current").write_text("700")
+        (group / "memory.stat").write_text("anon 300\ninactive_file 400\n")
+    assert resources._left_in_group(tmp_path / "groups", own) == 1000 - 700 + 400
+    assert resources._left_in_group(tmp_path / "groups", tmp_path / "absent") == float("inf")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_asked_for_and_absent_is_said():
+    assert resources.resolve_device("auto") == torch.device("cpu")
+    with pytest.raises(UserError, match=r"device: cuda was asked for.*Set device: auto"):
+        resources.resolve_device("cuda")
