@@ -10,13 +10,14 @@ import torch
 from ntkcond import spectrum
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.kernel import empirical_ntk
-from ntkcond.network import gradient_map, initial_weights
+from ntkcond.network import gradient_map, initial_weights, linear_factor
 from ntkcond.spectrum import (
     Extremes,
     condition_number,
     extreme_eigenvalues,
+    linear_network,
+    linear_spectrum_record,
     nonzero_eigenvalues,
-    nonzero_record,
     rounding,
     spectrum_record,
 )
@@ -97,10 +98,8 @@ def kernel_error(kernel, weights, x, activation) -> float:
     features, depth = x.shape[1], len(weights) - 1
     relative = rounding(depth, weights[-1].shape[1], features)
     if activation == "linear":
-        tensors = [torch.from_numpy(w) for w in weights]
-        factor = gradient_map(tensors, ACTIVATIONS["linear"])(torch.eye(features).double())
-        gain = np.linalg.norm(factor[0].forward.numpy(), 2)
-        return relative * (gain * np.linalg.norm(x)) ** 2
+        network = linear_network(linear_factor([torch.from_numpy(w) for w in weights]))
+        return relative * (network.norm * np.linalg.norm(x)) ** 2
     return relative * kernel.diagonal().sum().item()
 
 
@@ -174,12 +173,14 @@ def test_record_of_a_linear_network_with_more_samples_than_features():
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((200, 5)))
     weights = [torch.from_numpy(w) for w in initial_weights(0, 4, 64, 5)]
     factors = gradient_map(weights, ACTIVATIONS["linear"])(x)
-    record = spectrum_record(empirical_ntk(factors), rank_bound=5)
+    record = linear_spectrum_record(
+        empirical_ntk(factors), 5, rounding(4, 64, 5), x, linear_network(linear_factor(weights))
+    )
     assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
-    record |= nonzero_record(factors[0].forward)
-    assert record["nonzero_rank"] == 5
     assert abs(record["lambda_min"]) < record["lambda_min_error"]
     gram = np.linalg.eigvalsh((factors[0].forward.T @ factors[0].forward).numpy())
+    assert record["nonzero_rank"] == 5
+    assert record["nonzero_eigenvalues"] == pytest.approx(gram, rel=1e-10)
     assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
 
 

@@ -181,22 +181,38 @@ def spectrum_record(
     return record
 
 
-def nonzero_record(
-    factor: torch.Tensor, factor_error: float = 0.0
-) -> dict[str, float | int | np.ndarray]:
-    """What is kept of the non-zero spectrum of a linear network's kernel, by the same names;
-    `nonzero_eigenvalues` is filled up with NaN to min(n, d) entries.
+class LinearNetwork(NamedTuple):
+    """A linear network, K = Φ Φᵀ with Φ = X Rᵀ (`ntkcond.network.linear_factor`).
+    transposed: Rᵀ, (d, d) float64; norm: ‖R‖, its largest singular value."""
 
-    factor, factor_error: see `nonzero_eigenvalues`.
+    transposed: torch.Tensor
+    norm: float
+
+
+def linear_network(factor: torch.Tensor) -> LinearNetwork:
+    """From R, (d, d) float64."""
+    return LinearNetwork(factor.T, torch.linalg.matrix_norm(factor, 2).item())
+
+
+def linear_spectrum_record(
+    kernel: torch.Tensor, rank_bound: int, relative: float, x: torch.Tensor, network: LinearNetwork
+) -> dict[str, float | int | str | np.ndarray]:
+    """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
+    smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, filled up with NaN to
+    min(n, d) entries.
+
+    x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
+    ‖X‖ ‖R‖, and Φ itself may be much smaller.
     """
-    values, errors = nonzero_eigenvalues(factor, factor_error)
-    filled = np.full(min(factor.shape), np.nan)
-    filled[: len(values)] = values
+    size = network.norm * torch.linalg.matrix_norm(x).item()
+    values, errors = nonzero_eigenvalues(x @ network.transposed, relative * size)
     found = len(values) > 0
-    return {
+    return spectrum_record(kernel, rank_bound, relative * size**2) | {
         "nonzero_rank": len(values),
         "nonzero_lambda_min": values[0] if found else math.nan,
         "nonzero_lambda_min_error": errors[0] if found else math.nan,
         "nonzero_kappa": values[-1] / values[0] if found else math.nan,
-        "nonzero_eigenvalues": filled,
+        "nonzero_eigenvalues": np.pad(
+            values, (0, min(x.shape) - len(values)), constant_values=math.nan
+        ),
     }

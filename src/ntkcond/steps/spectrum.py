@@ -10,16 +10,16 @@ import torch
 from ntkcond import command
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.needs import spectrum_need
-from ntkcond.network import initial_gradient_map, is_linear
+from ntkcond.network import initial_weights, is_linear, linear_factor
 from ntkcond.rank import rank_bound
 from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.spectrum import nonzero_record, rounding, spectrum_record
+from ntkcond.spectrum import linear_network, linear_spectrum_record, rounding, spectrum_record
 from ntkcond.storage import read_hdf5, write_hdf5
 
 
 def main(arguments: Namespace) -> None:
-    """Writes each entry of `spectrum_record` and, for linear networks, of `nonzero_record` as an
-    array (seeds, blocks), eigenvalues as (seeds, blocks, their number)."""
+    """Writes each entry of `spectrum_record` or, for linear networks, `linear_spectrum_record` as
+    an array (seeds, blocks), eigenvalues as (seeds, blocks, their number)."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -34,24 +34,19 @@ def main(arguments: Namespace) -> None:
         inputs = x[: blocks * n].reshape(blocks, n, features)
         bounds = [rank_bound(block, activation, a.depth, a.width) for block in inputs]
         relative = rounding(a.depth, a.width, features)
-        linear = is_linear(activation, a.depth)
 
         def records():
             for s, seed in enumerate(a.seeds):
-                if linear:
-                    network = (activation, seed, a.depth, a.width, features, device)
-                    gradients = initial_gradient_map(*network)
-                    identity = torch.eye(features, dtype=torch.float64, device=device)
-                    gain = torch.linalg.matrix_norm(gradients(identity)[0].forward, 2).item()
+                linear = None
+                if is_linear(activation, a.depth):
+                    weights = initial_weights(seed, a.depth, a.width, features)
+                    moved = [torch.from_numpy(w).to(device) for w in weights]
+                    linear = linear_network(linear_factor(moved))
                 for b, block in enumerate(inputs):
                     kernel = torch.from_numpy(kernels[s, b]).to(device)
-                    if linear:  # K = Φ Φᵀ, Φ = X Rᵀ: rounding is relative to ‖X‖ ‖R‖
+                    if linear:
                         block = torch.from_numpy(block).to(device, torch.float64)
-                        size = gain * torch.linalg.matrix_norm(block).item()
-                        factor = gradients(block)[0].forward
-                        yield spectrum_record(kernel, bounds[b], relative * size**2) | (
-                            nonzero_record(factor, relative * size)
-                        )
+                        yield linear_spectrum_record(kernel, bounds[b], relative, block, linear)
                     else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
                         trace = kernel.diagonal().sum().item()
                         yield spectrum_record(kernel, bounds[b], relative * trace)
