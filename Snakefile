@@ -16,6 +16,9 @@ include: "workflow/rules/kernels.smk"
 include: "workflow/rules/figures.smk"
 
 
+FIGURES = ["fig1", "fig2", "fig4"]
+
+
 localrules:
     all,
     download,
@@ -29,9 +32,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        "results/fig1.pdf",
-        "results/fig2.pdf",
-        "results/fig4.pdf",
+        expand("results/{figure}.{suffix}", figure=FIGURES, suffix=["pdf", "png", "csv"]),
 
 
 onstart:

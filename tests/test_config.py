@@ -72,7 +72,7 @@ def test_the_name_of_a_data_set_is_text():
         ("activations", ["gelu"], "activations[0]: 'gelu' is not allowed; it must be relu or"),
         ("seeds", [], "seeds: [] is not allowed; it must be a list of different whole numbers"),
         ("keep_kernels", "no", "keep_kernels: 'no' is not allowed; it must be true or false"),
-        ("figures", {"fig2": []}, "figures.fig2: [] is not allowed; it must be a list of data"),
+        ("figures", {"fig2": []}, "figures.fig2: [] is not allowed; it must be a list of at least"),
         ("datasets.mnist.mirrors", ["ftp://x"], "datasets.mnist.mirrors[0]: 'ftp://x' is not"),
     ],
 )

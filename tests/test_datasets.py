@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ntkcond.datasets import custom, digits, synthetic
-from ntkcond.datasets.samples import Raw, choose, hold_out, remarks
+from ntkcond.datasets.samples import Raw, choose, constant_features, defects, hold_out
 from ntkcond.datasets.torchvision_data import Download, fetch, verified
 from ntkcond.errors import UserError
 
@@ -75,10 +75,12 @@ def test_a_set_with_a_test_split_of_its_own_holds_none_out():
 
 
 def test_repeated_zero_and_constant_values_are_remarked_on():
-    found = " ".join(remarks(np.array([[0, 1], [0, 1], [0, 0], [0, 2]], dtype=np.float32)))
-    assert "1 of 4 samples repeat" in found
-    assert "1 samples are zero" in found
-    assert "1 of 2 features have the same value" in found
+    x = np.array([[0, 1], [0, 1], [0, 0], [0, 2]], dtype=np.float32)
+    repeated, zero = defects(x)
+    assert "1 of 4 samples repeat" in repeated
+    assert "1 of 4 samples are zero" in zero
+    assert constant_features(x) == 1
+    assert defects(x[2:]) == [zero.replace("4", "2")]
 
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)
@@ -119,7 +121,7 @@ def _with(value: float) -> np.ndarray:
         ("text.npy", np.array([["a", "b"]]), "dtype <U1; it must be real numbers"),
         ("complex.npy", X + 1j, "it must be real numbers"),
         ("objects.npy", np.array([[None, 1], [2, 3]]), "cannot be read as .npy"),
-        ("nox.npz", {"data": X}, "no array named x"),
+        ("nox.npz", {"data": X}, "no array named x, only data"),
         ("labels.npz", {"x": X, "y": np.zeros(3, int)}, r"y has shape \(3,\); it must be \(4,\)"),
         ("floats.npz", {"x": X, "y": np.zeros(4)}, "labels must be integers"),
         ("test.npz", {"x": X, "x_test": X[:, :2]}, "x has 3 features and x_test has 2"),

@@ -73,6 +73,7 @@ def finished(tmp_path_factory) -> Path:
         else:
             shutil.copy2(source, project / name)
     write_config(project, SMALL)
+    (project / "data").mkdir()
     snakemake(project)
     return project
 
@@ -224,6 +225,26 @@ def test_a_setting_rebuilds_what_depends_on_it(project, path, value, jobs):
     assert planned(project) == jobs
 
 
+def test_settings_of_the_command_line_have_their_types(project):
+    """As the README has them."""
+    planned_again = planned(project, "--config", "depths=[0, 1, 2]", "keep_kernels=false")
+    assert planned_again["kernel"] == KERNELS // 2
+    assert planned(project, "--config", "width=48")["kernel"] == KERNELS
+
+
+def test_a_deleted_picture_is_made_again(project):
+    (project / "results/fig2.png").unlink()
+    assert planned(project) == {"fig2": 1}
+
+
+def test_a_kernel_of_other_settings_is_refused(project):
+    other = project / "results/kernels/digits/relu/depth0.h5"
+    shutil.copy(other, project / "results/kernels/digits/relu/depth2.h5")
+    (project / "results/spectra/digits/relu/depth2.h5").unlink()
+    done = snakemake(project, "results/spectra/digits/relu/depth2.h5", check=False)
+    assert "depth2.h5: is a kernel of depth 0, not 2. Delete it" in done.stdout + done.stderr
+
+
 def test_kernels_that_are_not_kept_are_gone_once_used(project):
     shutil.rmtree(project / "results")
     shutil.rmtree(project / ".snakemake")
@@ -283,6 +304,10 @@ REFUSED = {
         {"datasets": {"mine": {"file": "few.npy"}}, "figures": {"fig2": ["mine"]}},
         ["block: 512 is larger than the 3 samples of mine"],
     ),
+    "no such data_dir": (
+        {"data_dir": "absent", "datasets": {"mnist": {}}, "figures": {"fig2": ["mnist"]}},
+        ["data_dir", "absent: no such folder"],
+    ),
     "unreachable download": (
         {"datasets": {"mnist": {"mirrors": ["http://127.0.0.1:9/"]}},
          "figures": {"fig2": ["mnist"]}},
@@ -341,6 +366,7 @@ def test_mnist_is_downloaded_once_and_originals_are_never_written_to(project, se
     config["datasets"] = {"mnist": {"samples": 100, "block": 20, "mirrors": [server_of]}}
     config["figures"] = {"fig2": ["mnist"]}
     write_config(project, config)
+    (project / "raw data").mkdir()
     target = "results/datasets/mnist.h5"
     assert planned(project, target) == {"download": 4, "dataset": 1}
     snakemake(project, target)

@@ -39,12 +39,12 @@ def add_computing(options: argparse.ArgumentParser) -> None:
     options.add_argument("--threads", type=int, help="default: all processors")
 
 
-def add_network(options: argparse.ArgumentParser) -> None:
-    """The network that a kernel or an angle is of."""
+def add_network(options: argparse.ArgumentParser, activations: Iterable[str]) -> None:
+    """The network that a kernel or an angle is of; activations: their names."""
     options.add_argument("--dataset", type=Path, required=True, help="results/datasets/*.h5")
-    options.add_argument("--activation", required=True)
-    options.add_argument("--depth", type=int, required=True, help="number of hidden layers")
-    options.add_argument("--width", type=int, required=True, help="neurons in each of them")
+    options.add_argument("--activation", required=True, choices=list(activations))
+    options.add_argument("--depth", type=at_least(0), required=True, help="hidden layers")
+    options.add_argument("--width", type=at_least(1), required=True, help="neurons in each")
     options.add_argument("--seeds", type=whole_numbers, required=True, help="such as 1,32,111")
 
 
@@ -53,9 +53,20 @@ def whole_numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
+def at_least(smallest: int) -> Callable[[str], int]:
+    """A whole number from `smallest` on."""
+
+    def number(text: str) -> int:
+        if int(text) < smallest:
+            raise argparse.ArgumentTypeError(f"{text} is below {smallest}")
+        return int(text)
+
+    return number
+
+
 def count_or_all(text: str) -> int | str:
     """A number of samples, or "all"."""
-    return text if text == "all" else int(text)
+    return text if text == "all" else at_least(2)(text)
 
 
 def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentParser) -> None:
@@ -89,6 +100,7 @@ def _logging_to(path: Path | None) -> Iterator[None]:
     """Warnings and errors on the terminal; in the log file, everything with its time."""
     terminal = logging.StreamHandler()
     terminal.setLevel(logging.WARNING)
+    terminal.setFormatter(logging.Formatter("%(message)s"))
     handlers: list[logging.Handler] = [terminal]
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,25 @@ def check(config: dict, project: Path | str) -> None:
                     f"figures.{figure}: {name!r} is not a data set of this config."
                     + _suggestion(name, config["datasets"])
                 )
-            _check_file(config, name, project)
+            _check_raw_files(config, name, project)
+
+
+def read_command_line(config: dict, given: dict) -> None:
+    """Gives the settings named in `given`, those of --config, the types that YAML would give them:
+    depths=[0, 1] then holds numbers, keep_kernels=false a truth value."""
+
+    def typed(value):
+        if isinstance(value, str):
+            return yaml.safe_load(value)
+        if isinstance(value, list):
+            return [typed(entry) for entry in value]
+        if isinstance(value, dict):
+            return {key: typed(entry) for key, entry in value.items()}
+        return value
+
+    for key in given:
+        if key != "data_dir":
+            config[key] = typed(config[key])
 
 
 def resolved(path: str, project: Path | str) -> Path:
@@ -88,7 +106,8 @@ def _check_dataset(config: dict, name: str) -> None:
     known = settings.get("source", CUSTOM if "file" in settings else name)
     if known not in SOURCES:
         raise UserError(
-            f"{where}: there is no data set {known!r}." + _suggestion(known, SOURCES)
+            f"{where}: there is no data set {known!r}."
+            + _suggestion(known, SOURCES.keys() - {CUSTOM})
             + " A set of your own needs a file: datasets: {" + name + ": {file: samples.npy}}"
         )  # fmt: skip
     source = SOURCES[known]
@@ -96,7 +115,7 @@ def _check_dataset(config: dict, name: str) -> None:
     for key in settings:
         if key not in allowed:
             raise UserError(
-                f"{where}.{key}: {known} has no such setting." + _suggestion(key, allowed)
+                f"{where}.{key}: {name} has no such setting." + _suggestion(key, allowed)
             )
     for key in {"synthetic": ("samples", "features"), CUSTOM: ("file",)}.get(known, ()):
         if key not in settings or settings[key] == "all":
@@ -109,11 +128,19 @@ def _check_dataset(config: dict, name: str) -> None:
     _check_sizes(config, name, source)
 
 
-def _check_file(config: dict, name: str, project: Path | str) -> None:
-    """Snakemake itself would take figures from before for up to date when a raw file is gone."""
+def _check_raw_files(config: dict, name: str, project: Path | str) -> None:
+    """Snakemake itself would take figures from before for up to date when a raw file is gone, and
+    download into a misspelt folder."""
     file = config["datasets"][name].get("file")
     if file and not resolved(file, project).is_file():
         raise UserError(f"datasets.{name}.file: {resolved(file, project)}: no such file")
+    data_dir = resolved(config["data_dir"], project)
+    for raw_file in SOURCES[dataset_settings(config, name)["source"]].raw_files:
+        if not data_dir.is_dir():
+            raise UserError(f"data_dir: {data_dir}: no such folder. Make it first, or correct it")
+        below = Path(*Path(raw_file).parts[1:])
+        if not (data_dir / raw_file).is_file() and (data_dir / below).is_file():
+            raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
 
 
 def _check_sizes(config: dict, name: str, source: Source) -> None:

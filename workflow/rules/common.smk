@@ -20,6 +20,9 @@ except ModuleNotFoundError as missing:
         " which sets everything up in .venv, or `pip install -e .` in your own environment"
     )
 
+# Snakemake leaves what is inside a list of --config as text.
+settings.read_command_line(config, workflow.config_settings.config)
+
 try:
     settings.check(config, workflow.basedir)
 except UserError as error:

@@ -22,8 +22,9 @@ def raw_files(wildcards):
     return [raw_file(name) for name in SOURCES[of["source"]].raw_files]
 
 
-def dataset_options(wildcards):
-    of = settings.dataset_settings(config, wildcards.dataset)
+def dataset_options(dataset):
+    """The data set's settings but for its mirrors: which one it came from does not matter."""
+    of = settings.dataset_settings(config, dataset)
     of.pop("mirrors", None)
     if "file" in of:
         of["file"] = in_project(of["file"])
@@ -39,7 +40,7 @@ def sha256(path):
 def dataset_made_by(wildcards):
     """The user's own file enters by its content: Snakemake looks at the content of an input only
     if its date is newer than that of the result, and a copy may well be older."""
-    of = dataset_options(wildcards)
+    of = dataset_options(wildcards.dataset)
     if "file" in of:
         of["file"] = sha256(of["file"])
     reader = settings.dataset_module(config, wildcards.dataset)
@@ -75,7 +76,7 @@ rule dataset:
         mem_mb=4000,
     params:
         made_by=dataset_made_by,
-        options=lambda wildcards: options(dataset_options(wildcards)),
+        options=lambda wildcards: options(dataset_options(wildcards.dataset)),
     message:
         "samples of {wildcards.dataset}"
     shell:

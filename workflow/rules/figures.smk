@@ -1,5 +1,10 @@
 # The artefacts: a figure as .pdf and .png, and the numbers drawn in it as .csv.
 
+# So that the figure says all that it was made with.
+FIG2_SETTINGS = {
+    name: {**dataset_options(name), **settings.experiment(config, name)} for name in FIG2
+}
+
 
 rule fig1:
     output:
@@ -25,7 +30,7 @@ rule fig2:
     log:
         "results/logs/fig2.log",
     params:
-        made_by=made_by({}, "ntkcond.steps.fig2"),
+        made_by=made_by(FIG2_SETTINGS, "ntkcond.steps.fig2"),
     message:
         "figure 2"
     shell:

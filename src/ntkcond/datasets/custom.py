@@ -23,7 +23,7 @@ def load(data_dir: Path, options: dict) -> Raw:
     path = Path(options["file"])
     arrays = _read(path)
     if "x" not in arrays:
-        raise UserError(f"{path}: has no array named x (it has: {', '.join(arrays) or 'none'})")
+        raise UserError(f"{path}: has no array named x, only {', '.join(arrays) or 'nothing'}")
     x, x_test = (_samples(path, name, arrays.get(name)) for name in ("x", "x_test"))
     if len(x) < 2:
         raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two")
@@ -70,15 +70,15 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path):  # np.load would take a .npy by another name
         pass
     with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in ARRAYS if name in file}
+        return {name: file[name] for name in file.files if name in ARRAYS or "x" not in file}
 
 
 def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
     with h5py.File(path, "r") as file:
-        for name in ARRAYS:
-            if name in file and not isinstance(file[name], h5py.Dataset):
+        for name in file:
+            if not isinstance(file[name], h5py.Dataset):
                 raise ValueError(f"{name} is a group, not an array")
-        return {name: file[name][()] for name in ARRAYS if name in file}
+        return {name: file[name][()] for name in file if name in ARRAYS or "x" not in file}
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:

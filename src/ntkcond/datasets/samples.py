@@ -106,10 +106,9 @@ def _labels(y: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
     return None if y is None else y[index].astype(np.int64)
 
 
-def remarks(x: np.ndarray) -> list[str]:
-    """What a reader of κ should know of samples x (n, d): repeated, zero and constant values."""
+def defects(x: np.ndarray) -> list[str]:
+    """What makes kernels of the samples x (n, d) singular: repeated and zero samples."""
     distinct = distinct_rows(x)
-    constant = int((x == x[0]).all(axis=0).sum())
     found = []
     if distinct.duplicate_rows:
         found.append(
@@ -117,10 +116,16 @@ def remarks(x: np.ndarray) -> list[str]:
             " both has κ = ∞; left out of the closest pair"
         )
     if distinct.zero_rows:
-        found.append(f"{distinct.zero_rows} samples are zero: κ = ∞; left out of the closest pair")
-    if constant:
-        found.append(f"{constant} of {x.shape[1]} features have the same value in every sample")
+        found.append(
+            f"{distinct.zero_rows} of {len(x)} samples are zero: a block with one has κ = ∞; left"
+            " out of the closest pair"
+        )
     return found
+
+
+def constant_features(x: np.ndarray) -> int:
+    """How many features have the same value in every sample of x (n, d)."""
+    return int((x == x[0]).all(axis=0).sum())
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:

@@ -141,6 +141,9 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
     angles.set_title("(a) separation")
     kappas.set_ylabel("NTK condition number\n" rf"$\kappa$ of $n$ = {sizes} samples")
     kappas.set_yscale("log")
+    low, high = kappas.get_ylim()
+    if high < 100 * low:  # fewer than two decades would have no tick at a power of ten
+        kappas.set_ylim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
     band.set_title("(b) conditioning")
     band.set_facecolor("0.95")
     band.grid(False)
@@ -157,7 +160,11 @@ def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
         labels.append(
             f"{title(dataset)}: {row.samples:,} samples, {row.blocks} {blocks} of $n$ = {row.n}"
         )
-    for activation in numbers.activation.unique():
+    activations = numbers.activation.unique()
+    for _ in range(len(activations) - len(datasets)):  # columns fill from the left
+        handles.append(Line2D([], [], linestyle="none"))
+        labels.append("")
+    for activation in activations:
         look = {**_look(0, activation), "color": style.GREY}
         look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
         handles.append(Line2D([], [], **look))

@@ -57,8 +57,9 @@ def depth_colours(count: int) -> np.ndarray:
     return mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, count))
 
 
-def save(drawn: Figure, path: Path, made_by: dict | None = None) -> None:
+def save(drawn: Figure, path: Path | str, made_by: dict | None = None) -> None:
     """Saves a figure as its path's suffix says (.pdf, .png), without a date, with what made it."""
+    path = Path(path)
     note = repr(made_by) if made_by else "made by hand"
     key = {"pdf": "Keywords", "png": "made_by"}[path.suffix[1:]]
     metadata = {key: note, **({"CreationDate": None} if path.suffix == ".pdf" else {})}

@@ -53,6 +53,6 @@ def main(arguments: Namespace) -> None:
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    command.add_network(options)
+    command.add_network(options, ACTIVATIONS)
     command.add_computing(options)
     command.run(main, options)

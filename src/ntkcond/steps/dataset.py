@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ntkcond import command
 from ntkcond.datasets import registry
-from ntkcond.datasets.samples import choose, hold_out, remarks
+from ntkcond.datasets.samples import choose, constant_features, defects, hold_out
 from ntkcond.storage import write_hdf5
 
 
@@ -18,8 +18,10 @@ def main(arguments: Namespace) -> None:
     if a.hold_out:
         raw = hold_out(raw, a.hold_out, a.seed)
     chosen = choose(raw, a.samples, a.seed, a.scale)
-    for remark in remarks(chosen.x):
-        command.log.info("%s: %s", a.output.stem, remark)
+    for defect in defects(chosen.x):
+        command.log.warning("%s: %s", a.output.stem, defect)
+    same, features = constant_features(chosen.x), chosen.x.shape[1]
+    command.log.info("%s: %d of %d features are constant", a.output.stem, same, features)
     with write_hdf5(a.output, a.made_by) as file:
         for name, array in vars(chosen).items():
             if array is not None:

@@ -53,7 +53,7 @@ def main(arguments: Namespace) -> None:
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    command.add_network(options)
+    command.add_network(options, ACTIVATIONS)
     command.add_computing(options)
     options.add_argument("--block", type=command.count_or_all, default=512, help="or all")
     command.run(main, options)

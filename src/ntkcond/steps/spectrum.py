@@ -9,6 +9,7 @@ import torch
 
 from ntkcond import command
 from ntkcond.activations import ACTIVATIONS
+from ntkcond.errors import UserError
 from ntkcond.needs import spectrum_need
 from ntkcond.network import initial_weights, is_linear, linear_factor
 from ntkcond.rank import rank_bound
@@ -29,6 +30,13 @@ def main(arguments: Namespace) -> None:
     features = x.shape[1]
     with read_hdf5(a.kernel) as source:
         kernels = source["kernel"]
+        for name in ("activation", "depth", "width", "seeds"):
+            there, wanted = source.attrs[name], vars(a)[name]
+            if not np.array_equal(there, wanted):
+                raise UserError(
+                    f"{a.kernel}: is a kernel of {name} {there}, not {wanted}. Delete it, and"
+                    " snakemake makes the right one"
+                )
         seeds, blocks, n, _ = kernels.shape
         require_memory(spectrum_need(n, *x.shape), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
@@ -67,7 +75,7 @@ def main(arguments: Namespace) -> None:
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    command.add_network(options)
+    command.add_network(options, ACTIVATIONS)
     command.add_computing(options)
     options.add_argument("--kernel", type=Path, required=True, help="results/kernels/…/*.h5")
     command.run(main, options)
