@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workflow import command, environment, planned, snakemake
+from workflow import command, contents, environment, planned, snakemake
 
 KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "9"))
 # What is killed while it is made: a file of each, and what is made from it.
@@ -34,16 +34,7 @@ VICTIMS = {
     "fig2": ["fig2.*"],
     "fig4": ["fig4.*"],
 }
-
-
-def contents(project: Path) -> dict[str, bytes]:
-    """Every finished result. Logs, costs and records of time differ from run to run."""
-    results = project / "results"
-    return {
-        path.relative_to(results).as_posix(): path.read_bytes()
-        for path in results.rglob("*")
-        if path.suffix in (".h5", ".csv", ".pdf", ".png") and path.name != "costs.csv"
-    }
+SLOW = ("dataset", "kernel", "spectrum", "angle", "fig1", "fig2", "fig4")  # more than a second
 
 
 def unfinished(project: Path) -> list[Path]:
@@ -91,6 +82,12 @@ def running(project: Path) -> Iterator[subprocess.Popen]:
         process.wait()
 
 
+def delete(project: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        for path in (project / "results").glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def kill(process: subprocess.Popen, project: Path, rule: str, whom: str) -> bool:
     """Kills Snakemake, a job or all of them at once (a power cut); whether there was one left."""
     victims = {"snakemake": [process], "job": steps(project, rule)[:1]}
@@ -105,20 +102,18 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
     expected = contents(finished)
     chance = random.Random(1)
     kills, rounds, survivors, different = Counter(), 0, 0, []
-    while kills.total() < KILLS:
-        rule = list(VICTIMS)[rounds % len(VICTIMS)]
+    while kills.total() < KILLS and rounds < 10 * KILLS:
+        rule = min(VICTIMS, key=kills.__getitem__)
         whom = chance.choice(["snakemake", "job", "all"])
         rounds += 1
-        for pattern in VICTIMS[rule]:
-            for path in (project / "results").glob(pattern):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        delete(project, *VICTIMS[rule])
         with running(project) as process:
             if not wait_until(lambda: steps(project, rule) or process.poll() is not None, 120):  # noqa: B023
                 pytest.fail(f"no job of {rule} within two minutes")
             if rounds % 2:  # while a file is being written
                 wait_until(lambda: unfinished(project) or not steps(project, rule), 20, 0.001)  # noqa: B023
-            else:
-                time.sleep(chance.uniform(0, 2))
+            else:  # while it loads, computes, ends
+                time.sleep(chance.uniform(0, 2 if rule in SLOW else 0.3))
             if process.poll() is None and kill(process, project, rule, whom):
                 kills[rule] += 1
             if whom == "job":  # Snakemake itself finds out
@@ -136,14 +131,11 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
     assert (survivors, different) == (0, [])
     assert not unfinished(project)
     assert planned(project) == {}
-    if len(VICTIMS) <= KILLS:
-        assert kills.keys() == VICTIMS.keys()
+    assert kills.total() == KILLS
 
 
 def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, project):
-    for folder in ("kernels", "spectra"):
-        shutil.rmtree(project / "results" / folder)
-    (project / "results/fig2.pdf").unlink()
+    delete(project, "kernels", "spectra", "conditioning.csv", "fig2.*")
     with running(project) as first:
         assert wait_until(lambda: steps(project), 60)
         second = snakemake(project, check=False)
@@ -188,14 +180,15 @@ def test_a_full_disk_is_named_and_the_run_goes_on_with_more_room(finished, proje
 def test_read_only_results_are_named_and_lose_nothing(finished, project, small_disk):
     remount(small_disk, "size=50m")
     shutil.copytree(project / "moved", small_disk, dirs_exist_ok=True)
-    (small_disk / "fig2.pdf").unlink()
-    (small_disk / "spectra/digits/relu/depth2.h5").unlink()
+    delete(project, "spectra/digits/relu/depth2.h5", "conditioning.csv", "fig2.*")
     remount(small_disk, "ro")
     before = contents(project)
     done = snakemake(project, check=False)
     output = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "Read-only file system" in output
+    assert "Write-protected output" in output
+    assert "results/" in output
+    assert "Traceback" not in output
     assert contents(project) == before
     remount(small_disk, "rw")
     snakemake(project)
@@ -212,5 +205,7 @@ def test_a_truncated_file_is_named_never_read_and_made_again_once_deleted(finish
     assert f"results/{name}: damaged" in output
     assert "Delete it" in output
     path.unlink()
+    delete(project, "conditioning.csv", "angles.csv", "fig2.*")  # or nothing needed it any more
     snakemake(project)
     assert contents(project) == contents(finished)
+    assert planned(project) == {}

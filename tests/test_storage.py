@@ -69,6 +69,17 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(small_disk):
     assert os.listdir(small_disk) == []
 
 
+def test_a_disk_that_is_full_when_the_file_is_closed_is_named_too(small_disk):
+    """HDF5 keeps small datasets in memory until then."""
+    (small_disk / "other").write_bytes(bytes(1_040_000))
+    path = small_disk / "spectrum.h5"
+    with pytest.raises(UserError, match=r"spectrum\.h5: the disk is full"):
+        with write_hdf5(path) as file:
+            for name in "abcdefgh":
+                file[name] = np.ones(1000)
+    assert os.listdir(small_disk) == ["other"]
+
+
 def test_too_little_disk_is_said_before_the_work(small_disk):
     with pytest.raises(UserError, match=r"needs 8.0 MB of disk, 1.0 MB are free"):
         require_space(small_disk / "kernel.h5", 8_000_000)

@@ -75,3 +75,13 @@ def planned(project: Path, *arguments: str, before: tuple[Path, ...] = ()) -> di
     table = output.rpartition("Job stats:")[2].partition("\n\n")[0]
     jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
     return {rule: count for rule, count in jobs.items() if rule not in ("all", "total")}
+
+
+def contents(project: Path) -> dict[str, bytes]:
+    """Every finished result. Logs, costs and records of time differ from run to run."""
+    results = project / "results"
+    return {
+        path.relative_to(results).as_posix(): path.read_bytes()
+        for path in results.rglob("*")
+        if path.suffix in (".h5", ".csv", ".pdf", ".png") and path.name != "costs.csv"
+    }

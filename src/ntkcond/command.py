@@ -16,6 +16,7 @@ import psutil
 from tqdm import tqdm
 
 from ntkcond.errors import UserError
+from ntkcond.storage import explained
 
 T = TypeVar("T")
 log = logging.getLogger("ntkcond")
@@ -77,18 +78,25 @@ def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentPa
     """Parses the command line and runs the step; a UserError becomes one line and exit status 1."""
     arguments = options.parse_args()
     _end_with_snakemake()
-    with _logging_to(arguments.log):
-        try:
-            main(arguments)
-        except UserError as error:
-            log.error("ntkcond: %s", error)
+    try:
+        with _logging_to(arguments.log):
+            _run(main, arguments)
+    except UserError as error:  # there is no log to say it in
+        sys.exit(f"ntkcond: {error}")
+
+
+def _run(main: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
+    try:
+        main(arguments)
+    except UserError as error:
+        log.error("ntkcond: %s", error)
+        sys.exit(1)
+    except Exception as error:
+        if _out_of_memory(error):
+            log.error("ntkcond: out of memory. Lower block, samples or width in the config")
             sys.exit(1)
-        except Exception as error:
-            if _out_of_memory(error):
-                log.error("ntkcond: out of memory. Lower block, samples or width in the config")
-                sys.exit(1)
-            log.exception("ntkcond: this should not happen; please report it with this log")
-            sys.exit(2)
+        log.exception("ntkcond: this should not happen; please report it with this log")
+        sys.exit(2)
 
 
 def _end_with_snakemake() -> None:
@@ -121,14 +129,17 @@ def _out_of_memory(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def _logging_to(path: Path | None) -> Iterator[None]:
-    """Warnings and errors on the terminal; in the log file, everything with its time."""
+    """Warnings and errors on the terminal; in the log file, everything with its time. Raises
+    UserError when the log file cannot be made."""
+    logging.raiseExceptions = False  # a line that a full disk swallows is no reason to stop
     terminal = logging.StreamHandler()
     terminal.setLevel(logging.WARNING)
     terminal.setFormatter(logging.Formatter("%(message)s"))
     handlers: list[logging.Handler] = [terminal]
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = logging.FileHandler(path, mode="w", encoding="utf-8")
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = logging.FileHandler(path, mode="w", encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
         handlers.append(file)
     logging.basicConfig(level=logging.INFO, handlers=handlers)

@@ -25,7 +25,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     killed processes are cleared at the next write. Raises UserError when the disk is full.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     _clear_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -54,7 +55,8 @@ def explained(path: Path) -> Iterator[None]:
         number = getattr(error, "errno", None)
         text = str(error)
         if number in (errno.ENOSPC, errno.EDQUOT) or "No space left" in text:
-            free = shutil.disk_usage(path.parent).free
+            there = next(folder for folder in path.absolute().parents if folder.is_dir())
+            free = shutil.disk_usage(there).free
             raise UserError(
                 f"{path}: the disk is full ({size(free)} left). Nothing was left half-written."
                 " Free some space and run again; keep_kernels: false in the config keeps no kernels"
@@ -85,11 +87,13 @@ def write_hdf5(path: Path | str, made_by: dict | None = None) -> Iterator[h5py.F
     """A new HDF5 file at `path`, by `replacing`. made_by: what its rule depends on, kept as the
     attribute `made_by` (see `ntkcond.provenance`)."""
     with replacing(path) as temporary, _Disk(temporary) as disk:
-        with h5py.File(disk, "w") as file:
-            file.attrs["made_by"] = repr(made_by) if made_by else "a step run by hand"
-            yield file
-        if disk.failure:
-            raise disk.failure
+        try:
+            with h5py.File(disk, "w") as file:
+                file.attrs["made_by"] = repr(made_by) if made_by else "a step run by hand"
+                yield file
+        finally:
+            if disk.failure:  # whatever h5py then makes of it, an AttributeError for one
+                raise disk.failure
 
 
 class _Disk(io.FileIO):

@@ -56,12 +56,42 @@ def in_project(path):
 DATA_DIR = in_project(config["data_dir"])
 
 
+def raw_file(name):
+    return os.path.normpath(os.path.join(DATA_DIR, name))
+
+
+def raw_files(wildcards):
+    """What a data set is read from: the files that a download fetches, or the user's own."""
+    of = settings.dataset_settings(config, wildcards.dataset)
+    if "file" in of:
+        return in_project(of["file"])
+    return [raw_file(name) for name in SOURCES[of["source"]].raw_files]
+
+
+def dataset_options(dataset):
+    """The data set's settings but for its mirrors: which one it came from does not matter."""
+    of = settings.dataset_settings(config, dataset)
+    of.pop("mirrors", None)
+    if "file" in of:
+        of["file"] = in_project(of["file"])
+    return of
+
+
 def options(values):
     """{"hold_out": 360, "scale": [-1, 1]} as --hold-out=360 --scale=-1,1."""
     words = []
     for name, value in values.items():
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         words.append(f"--{name.replace('_', '-')}={text}")
+    return shlex.join(words)
+
+
+def artefact_options(made_with, records):
+    """Each artefact's CSV, and where the jobs of the rules it was made with have their records."""
+    words = [f"--records={records}"]
+    for artefact, its_rules in made_with.items():
+        paths = ",".join(os.path.relpath(each.benchmark, records) for each in its_rules)
+        words.append(f"--artefact=results/{artefact}.csv={paths}")
     return shlex.join(words)
 
 
@@ -74,6 +104,11 @@ def every(pattern, dataset):
         depth=settings.experiment(config, dataset)["depths"],
     )
 
+
+FIG2 = config["figures"]["fig2"]
+KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
+SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
+ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
 
 # A GPU runs one job at a time (profiles/default has one); jobs on CPUs ask for none.
 GPUS = int(

@@ -17,15 +17,6 @@ MADE_WITH = {
 }
 
 
-def artefact_options(wildcards):
-    """Each artefact's CSV, and where the jobs that made it have their records."""
-    records = {
-        artefact: ",".join(os.path.relpath(each.benchmark, RECORDS) for each in its_rules)
-        for artefact, its_rules in MADE_WITH.items()
-    }
-    return shlex.join(f"--artefact=results/{name}.csv={paths}" for name, paths in records.items())
-
-
 # The records are no inputs: a lost one is no reason to compute a kernel again.
 rule costs:
     input:
@@ -36,9 +27,9 @@ rule costs:
         "results/logs/costs.log",
     params:
         made_by=made_by({}, "ntkcond.steps.costs"),
-        options=artefact_options,
+        options=lambda wildcards: artefact_options(MADE_WITH, RECORDS),
     message:
         "table of costs"
     shell:
-        "{PYTHON} -m ntkcond.steps.costs {params.options} --records {RECORDS}"
+        "{PYTHON} -m ntkcond.steps.costs {params.options}"
         " --output {output} --log {log}"

@@ -10,43 +10,6 @@ MIRRORS = shlex.join(
 )
 
 
-def raw_file(name):
-    return os.path.normpath(os.path.join(DATA_DIR, name))
-
-
-def raw_files(wildcards):
-    """What a data set is read from: the files that a download fetches, or the user's own."""
-    of = settings.dataset_settings(config, wildcards.dataset)
-    if "file" in of:
-        return in_project(of["file"])
-    return [raw_file(name) for name in SOURCES[of["source"]].raw_files]
-
-
-def dataset_options(dataset):
-    """The data set's settings but for its mirrors: which one it came from does not matter."""
-    of = settings.dataset_settings(config, dataset)
-    of.pop("mirrors", None)
-    if "file" in of:
-        of["file"] = in_project(of["file"])
-    return of
-
-
-def sha256_of(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@functools.cache
-def dataset_made_by(dataset):
-    """The user's own file enters by its content: Snakemake looks at the content of an input only
-    if its date is newer than that of the result, and a copy may well be older."""
-    of = dataset_options(dataset)
-    if "file" in of:
-        of["file"] = sha256_of(of["file"])
-    reader = settings.dataset_module(config, dataset)
-    return made_by(of, "ntkcond.steps.dataset", reader)
-
-
 # One job for each file: those that are there are let be when another is missing. `update`, because
 # Snakemake removes outputs before a job, and nobody's original may be lost to that.
 rule download:

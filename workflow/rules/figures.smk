@@ -1,10 +1,5 @@
 # The artefacts: a figure as .pdf and .png, and the numbers drawn in it as .csv.
 
-# So that the figure says all that it was made with.
-FIG2_SETTINGS = {
-    name: {**dataset_options(name), **settings.experiment(config, name)} for name in FIG2
-}
-
 
 rule fig1:
     output:
@@ -14,7 +9,7 @@ rule fig1:
     benchmark:
         "results/benchmarks/fig1.tsv"
     params:
-        made_by=made_by(config["theory"], "ntkcond.steps.fig1"),
+        made_by=fig1_made_by(),
         options=options(config["theory"]),
     message:
         "figure 1"
@@ -34,11 +29,7 @@ rule fig2:
     benchmark:
         "results/benchmarks/fig2.tsv"
     params:
-        made_by=made_by(
-            FIG2_SETTINGS,
-            "ntkcond.steps.fig2",
-            inputs={"conditioning": conditioning_made_by(), "angles": angles_made_by()},
-        ),
+        made_by=fig2_made_by(),
     message:
         "figure 2"
     shell:
@@ -54,7 +45,7 @@ rule fig4:
     benchmark:
         "results/benchmarks/fig4.tsv"
     params:
-        made_by=made_by({}, "ntkcond.steps.fig4"),
+        made_by=fig4_made_by(),
     message:
         "figure 4"
     shell:

@@ -8,51 +8,6 @@ SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
 
 
-def network_settings(dataset, *keys):
-    """The part of the config that a job depends on, beside its wildcards."""
-    own = settings.experiment(config, dataset)
-    return {key: own[key] for key in keys}
-
-
-@functools.cache
-def kernel_made_by(dataset):
-    return made_by(
-        network_settings(dataset, "seeds", "width", "block"),
-        "ntkcond.steps.kernel",
-        inputs={"dataset": dataset_made_by(dataset)},
-    )
-
-
-@functools.cache
-def spectrum_made_by(dataset):
-    return made_by(
-        network_settings(dataset, "seeds", "width"),
-        "ntkcond.steps.spectrum",
-        inputs={"dataset": dataset_made_by(dataset), "kernel": kernel_made_by(dataset)},
-    )
-
-
-@functools.cache
-def angle_made_by(dataset):
-    return made_by(
-        network_settings(dataset, "seeds", "width"),
-        "ntkcond.steps.angle",
-        inputs={"dataset": dataset_made_by(dataset)},
-    )
-
-
-@functools.cache
-def conditioning_made_by():
-    inputs = {path: spectrum_made_by(name) for name in FIG2 for path in every(SPECTRUM, name)}
-    return made_by({}, "ntkcond.steps.conditioning", inputs=inputs)
-
-
-@functools.cache
-def angles_made_by():
-    inputs = {path: angle_made_by(name) for name in FIG2 for path in every(ANGLE, name)}
-    return made_by({}, "ntkcond.steps.angles", inputs=inputs)
-
-
 rule kernel:
     input:
         dataset="results/datasets/{dataset}.h5",

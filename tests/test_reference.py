@@ -1,0 +1,52 @@
+"""The figures' numbers against committed ones.
+
+tests/reference holds what the two configs gave when their kernels were held against autograd and
+their eigenvalues against extended precision. Another machine rounds otherwise: angles and the
+largest eigenvalues move by 10⁻¹² of themselves, κ by some 10⁻¹⁵ κ of itself: its tolerance is
+10⁻⁶, or 10⁻¹³ κ where that is more. A kernel wrong by one per cent is far outside.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workflow import ROOT
+
+REFERENCE = ROOT / "tests/reference"
+
+
+@pytest.fixture
+def default_results() -> Path:
+    """The results of the default config, where they were made before the tests."""
+    folder = os.environ.get("NTKCOND_TEST_RESULTS")
+    if not folder:
+        pytest.skip("NTKCOND_TEST_RESULTS names no folder with the figures of the default config")
+    return Path(folder)
+
+
+def compare(results: Path, reference: Path) -> None:
+    """Raises AssertionError for other rows, columns, words or numbers."""
+    table, expected = pd.read_csv(results), pd.read_csv(reference)
+    assert list(table.columns) == list(expected.columns)
+    assert len(table) == len(expected)
+    for name, column in expected.items():
+        if column.dtype.kind != "f":
+            assert table[name].equals(column), name
+            continue
+        tolerance = np.full(len(column), 1e-6)
+        if name.startswith("kappa"):
+            tolerance = np.fmax(tolerance, 1e-13 * column)
+        same = np.isclose(table[name], column, rtol=tolerance, atol=0, equal_nan=True)
+        assert same.all(), f"{name}: {table[name][~same].iloc[0]}, not {column[~same].iloc[0]}"
+
+
+def test_small_config(finished):
+    compare(finished / "results/fig2.csv", REFERENCE / "small/fig2.csv")
+
+
+@pytest.mark.parametrize("figure", ["fig1", "fig2", "fig4"])
+def test_default_config(default_results, figure):
+    compare(default_results / f"{figure}.csv", REFERENCE / f"default/{figure}.csv")
