@@ -11,6 +11,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/kernels.smk"
 include: "workflow/rules/figures.smk"

@@ -8,7 +8,7 @@ FIG2_SETTINGS = {
 
 rule fig1:
     output:
-        multiext("results/fig1", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig1", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig1.log",
     params:
@@ -26,7 +26,7 @@ rule fig2:
         conditioning="results/conditioning.csv",
         angles="results/angles.csv",
     output:
-        multiext("results/fig2", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig2", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig2.log",
     params:
@@ -40,7 +40,7 @@ rule fig2:
 
 rule fig4:
     output:
-        multiext("results/fig4", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig4", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig4.log",
     params:

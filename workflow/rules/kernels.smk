@@ -92,7 +92,7 @@ rule conditioning:
     input:
         [every(rules.spectrum.output[0], dataset) for dataset in FIG2],
     output:
-        "results/conditioning.csv",
+        reported("results/conditioning.csv"),
     log:
         "results/logs/conditioning.log",
     params:
@@ -107,7 +107,7 @@ rule angles:
     input:
         [every(rules.angle.output[0], dataset) for dataset in FIG2],
     output:
-        "results/angles.csv",
+        reported("results/angles.csv"),
     log:
         "results/logs/angles.log",
     params:
