@@ -1,13 +1,17 @@
 # make figures    the figures of the default config, in results/
+# make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
 # Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures test clean-venv
+.PHONY: figures report test clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
+
+report: figures
+	.venv/bin/snakemake --report results/report.html
 
 test: $(READY)
 	.venv/bin/ruff check .
