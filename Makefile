@@ -1,17 +1,26 @@
 # make figures    the figures of the default config, in results/
 # make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
+# make faults     kills at sixty random moments, full disks and the like (minutes)
+# make dag        the picture of the rules in the README
 # Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures report test clean-venv
+.PHONY: figures report test faults dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
 report: figures
 	.venv/bin/snakemake --report results/report.html
+
+faults: $(READY)
+	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
+
+# Needs Graphviz.
+dag: $(READY)
+	.venv/bin/python docs/dag.py
 
 test: $(READY)
 	.venv/bin/ruff check .

@@ -15,6 +15,8 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/kernels.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/costs.smk"
+include: "workflow/rules/unrecorded.smk"
 
 
 FIGURES = ["fig1", "fig2", "fig4"]
@@ -28,12 +30,14 @@ localrules:
     fig1,
     fig2,
     fig4,
+    costs,
 
 
 rule all:
     default_target: True
     input:
         expand("results/{figure}.{suffix}", figure=FIGURES, suffix=["pdf", "png", "csv"]),
+        "results/costs.csv",
 
 
 onstart:

@@ -1,12 +1,13 @@
 """What several tests share."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[1]
+from workflow import copy_of_the_project, snakemake
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,3 +23,18 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("NTKCOND_TEST_DATA names no folder with the original MNIST files")
     return Path(folder).resolve()
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """A copy of the project, in a folder with a space in its name, with all its figures made.
+    Not to be changed: that is what `project` is for."""
+    project = copy_of_the_project(tmp_path_factory.mktemp("workflow") / "a project")
+    snakemake(project)
+    return project
+
+
+@pytest.fixture
+def project(finished, tmp_path) -> Path:
+    """A copy of the finished project to change."""
+    return shutil.copytree(finished, tmp_path / "a project", symlinks=True)

@@ -57,12 +57,16 @@ def copy(tmp_path, monkeypatch):
     shutil.copytree(provenance.SOURCE, source)
     monkeypatch.setattr(provenance, "SOURCE", source)
 
-    def digest(step: str = "ntkcond.steps.kernel") -> str:
+    def forget():
         provenance._parsed.cache_clear()
+        provenance.code_digest.cache_clear()
+
+    def digest(step: str = "ntkcond.steps.kernel") -> str:
+        forget()
         return provenance.code_digest(step)
 
     yield source, digest
-    provenance._parsed.cache_clear()
+    forget()
 
 
 def test_digest_ignores_comments_docstrings_and_formatting(copy):

@@ -4,12 +4,15 @@ import argparse
 import ast
 import contextlib
 import logging
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 from tqdm import tqdm
 
 from ntkcond.errors import UserError
@@ -17,6 +20,7 @@ from ntkcond.errors import UserError
 T = TypeVar("T")
 log = logging.getLogger("ntkcond")
 SECONDS_BETWEEN_LINES = 30
+SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
@@ -72,6 +76,7 @@ def count_or_all(text: str) -> int | str:
 def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentParser) -> None:
     """Parses the command line and runs the step; a UserError becomes one line and exit status 1."""
     arguments = options.parse_args()
+    _end_with_snakemake()
     with _logging_to(arguments.log):
         try:
             main(arguments)
@@ -84,6 +89,25 @@ def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentPa
                 sys.exit(1)
             log.exception("ntkcond: this should not happen; please report it with this log")
             sys.exit(2)
+
+
+def _end_with_snakemake() -> None:
+    """Ends this process soon after the Snakemake that started it was killed: among the files of
+    the next run, whose config may differ, an orphan must not write."""
+    snakemake = int(os.environ.get("NTKCOND_SNAKEMAKE", 0))
+    if not snakemake:
+        return
+    if os.getppid() != snakemake:  # wrapped by something, or orphaned while it was loading
+        if not psutil.pid_exists(snakemake):
+            sys.exit(1)
+        return
+
+    def watch() -> None:
+        while os.getppid() == snakemake:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -30,14 +30,17 @@ VERSIONED = {
 }
 
 
-def made_by(settings: dict, *modules: str) -> dict:
+def made_by(settings: dict, *modules: str, inputs: dict[str, dict] | None = None) -> dict:
     """The one `params` entry of a rule: builtin types only, in a fixed order.
 
     settings: the part of the config that the rule uses. modules: dotted names of its step and of
-    what the step picks at run time.
+    what the step picks at run time. inputs: for each input file that a rule makes, its own
+    `made_by`; a digest of them enters, so that a file alone tells whether all it came from is
+    still what the config and the code would make.
     """
     return {
         "settings": settings,
+        "inputs": hashlib.sha256(repr(sorted((inputs or {}).items())).encode()).hexdigest(),
         "code": code_digest(*modules),
         "versions": package_versions(*modules),
     }
@@ -57,6 +60,7 @@ def imported_modules(*modules: str) -> list[str]:
     return sorted(found)
 
 
+@functools.cache
 def code_digest(*modules: str) -> str:
     """sha256 over the syntax trees of `imported_modules(*modules)`, docstrings left out."""
     digest = hashlib.sha256()
@@ -65,6 +69,7 @@ def code_digest(*modules: str) -> str:
     return digest.hexdigest()
 
 
+@functools.cache
 def package_versions(*modules: str) -> dict[str, str]:
     """Public versions (2.13.0, not 2.13.0+cpu) of the packages in VERSIONED that they import."""
     names = {

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
+from PIL import Image
 
 from ntkcond.errors import UserError
 from ntkcond.units import size
@@ -135,6 +136,19 @@ def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
         ) from error
     with file:
         yield file
+
+
+def made_by_of(path: Path | str) -> str | None:
+    """What an HDF5 file or a PNG says of what made it (`ntkcond.provenance`); None if it says
+    nothing or cannot be read."""
+    try:
+        if Path(path).suffix == ".png":
+            with Image.open(path) as picture:
+                return picture.info.get("made_by")
+        with h5py.File(path, "r") as file:
+            return file.attrs.get("made_by")
+    except OSError:  # also what Pillow raises for a file that is no picture
+        return None
 
 
 def sha256_of(path: Path) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from pathlib import Path
 
 try:
     from ntkcond import config as settings
@@ -13,6 +14,7 @@ try:
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
     from ntkcond.provenance import made_by
+    from ntkcond.run_lock import remove_dead_locks
     from ntkcond.units import size
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -28,8 +30,15 @@ try:
 except UserError as error:
     sys.exit(f"ntkcond: error in the config: {error}")
 
-# The interpreter that runs Snakemake also runs the steps, whatever is first on PATH.
-PYTHON = shlex.quote(sys.executable)
+if workflow.is_main_process and remove_dead_locks(Path(".snakemake")):
+    print(
+        "ntkcond: the run before was killed; its lock is removed, its work goes on", file=sys.stderr
+    )
+
+# The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
+# place of the shell (exec), to be Snakemake's own children, and end with it (ntkcond.command).
+PYTHON = f"exec {shlex.quote(sys.executable)}"
+os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
 
 
 wildcard_constraints:

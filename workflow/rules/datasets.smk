@@ -31,19 +31,19 @@ def dataset_options(dataset):
     return of
 
 
-@functools.cache
-def sha256(path):
+def sha256_of(path):
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def dataset_made_by(wildcards):
+@functools.cache
+def dataset_made_by(dataset):
     """The user's own file enters by its content: Snakemake looks at the content of an input only
     if its date is newer than that of the result, and a copy may well be older."""
-    of = dataset_options(wildcards.dataset)
+    of = dataset_options(dataset)
     if "file" in of:
-        of["file"] = sha256(of["file"])
-    reader = settings.dataset_module(config, wildcards.dataset)
+        of["file"] = sha256_of(of["file"])
+    reader = settings.dataset_module(config, dataset)
     return made_by(of, "ntkcond.steps.dataset", reader)
 
 
@@ -72,10 +72,12 @@ rule dataset:
         "results/datasets/{dataset}.h5",
     log:
         "results/logs/dataset/{dataset}.log",
+    benchmark:
+        "results/benchmarks/dataset/{dataset}.tsv"
     resources:
         mem_mb=4000,
     params:
-        made_by=dataset_made_by,
+        made_by=lambda wildcards: dataset_made_by(wildcards.dataset),
         options=lambda wildcards: options(dataset_options(wildcards.dataset)),
     message:
         "samples of {wildcards.dataset}"

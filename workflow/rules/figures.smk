@@ -11,6 +11,8 @@ rule fig1:
         reported(*multiext("results/fig1", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig1.log",
+    benchmark:
+        "results/benchmarks/fig1.tsv"
     params:
         made_by=made_by(config["theory"], "ntkcond.steps.fig1"),
         options=options(config["theory"]),
@@ -29,8 +31,14 @@ rule fig2:
         reported(*multiext("results/fig2", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig2.log",
+    benchmark:
+        "results/benchmarks/fig2.tsv"
     params:
-        made_by=made_by(FIG2_SETTINGS, "ntkcond.steps.fig2"),
+        made_by=made_by(
+            FIG2_SETTINGS,
+            "ntkcond.steps.fig2",
+            inputs={"conditioning": conditioning_made_by(), "angles": angles_made_by()},
+        ),
     message:
         "figure 2"
     shell:
@@ -43,6 +51,8 @@ rule fig4:
         reported(*multiext("results/fig4", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig4.log",
+    benchmark:
+        "results/benchmarks/fig4.tsv"
     params:
         made_by=made_by({}, "ntkcond.steps.fig4"),
     message:

@@ -4,10 +4,53 @@ FIG2 = config["figures"]["fig2"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 
 
-def network_settings(wildcards, *keys):
+SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
+ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
+
+
+def network_settings(dataset, *keys):
     """The part of the config that a job depends on, beside its wildcards."""
-    own = settings.experiment(config, wildcards.dataset)
+    own = settings.experiment(config, dataset)
     return {key: own[key] for key in keys}
+
+
+@functools.cache
+def kernel_made_by(dataset):
+    return made_by(
+        network_settings(dataset, "seeds", "width", "block"),
+        "ntkcond.steps.kernel",
+        inputs={"dataset": dataset_made_by(dataset)},
+    )
+
+
+@functools.cache
+def spectrum_made_by(dataset):
+    return made_by(
+        network_settings(dataset, "seeds", "width"),
+        "ntkcond.steps.spectrum",
+        inputs={"dataset": dataset_made_by(dataset), "kernel": kernel_made_by(dataset)},
+    )
+
+
+@functools.cache
+def angle_made_by(dataset):
+    return made_by(
+        network_settings(dataset, "seeds", "width"),
+        "ntkcond.steps.angle",
+        inputs={"dataset": dataset_made_by(dataset)},
+    )
+
+
+@functools.cache
+def conditioning_made_by():
+    inputs = {path: spectrum_made_by(name) for name in FIG2 for path in every(SPECTRUM, name)}
+    return made_by({}, "ntkcond.steps.conditioning", inputs=inputs)
+
+
+@functools.cache
+def angles_made_by():
+    inputs = {path: angle_made_by(name) for name in FIG2 for path in every(ANGLE, name)}
+    return made_by({}, "ntkcond.steps.angles", inputs=inputs)
 
 
 rule kernel:
@@ -17,15 +60,15 @@ rule kernel:
         KERNEL if config["keep_kernels"] else temp(KERNEL),
     log:
         "results/logs/kernel/{dataset}/{activation}/depth{depth}.log",
+    benchmark:
+        "results/benchmarks/kernel/{dataset}/{activation}/depth{depth}.tsv"
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
         gpu=GPUS,
     params:
-        made_by=lambda wildcards: made_by(
-            network_settings(wildcards, "seeds", "width", "block"), "ntkcond.steps.kernel"
-        ),
-        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width", "block")),
+        made_by=lambda wildcards: kernel_made_by(wildcards.dataset),
+        options=lambda wildcards: options(kernel_made_by(wildcards.dataset)["settings"]),
     message:
         "NTK of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -40,9 +83,11 @@ rule spectrum:
         dataset="results/datasets/{dataset}.h5",
         kernel=KERNEL,
     output:
-        "results/spectra/{dataset}/{activation}/depth{depth}.h5",
+        SPECTRUM,
     log:
         "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
+    benchmark:
+        "results/benchmarks/spectrum/{dataset}/{activation}/depth{depth}.tsv"
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
     priority: 1
     threads: lambda wildcards: threads_for(block_of(wildcards))
@@ -50,10 +95,8 @@ rule spectrum:
         mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
         gpu=GPUS,
     params:
-        made_by=lambda wildcards: made_by(
-            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.spectrum"
-        ),
-        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
+        made_by=lambda wildcards: spectrum_made_by(wildcards.dataset),
+        options=lambda wildcards: options(spectrum_made_by(wildcards.dataset)["settings"]),
     message:
         "eigenvalues of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -67,18 +110,18 @@ rule angle:
     input:
         dataset="results/datasets/{dataset}.h5",
     output:
-        "results/angles/{dataset}/{activation}/depth{depth}.h5",
+        ANGLE,
     log:
         "results/logs/angle/{dataset}/{activation}/depth{depth}.log",
+    benchmark:
+        "results/benchmarks/angle/{dataset}/{activation}/depth{depth}.tsv"
     threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
     resources:
         mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
         gpu=GPUS,
     params:
-        made_by=lambda wildcards: made_by(
-            network_settings(wildcards, "seeds", "width"), "ntkcond.steps.angle"
-        ),
-        options=lambda wildcards: options(network_settings(wildcards, "seeds", "width")),
+        made_by=lambda wildcards: angle_made_by(wildcards.dataset),
+        options=lambda wildcards: options(angle_made_by(wildcards.dataset)["settings"]),
     message:
         "closest pair of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -90,13 +133,15 @@ rule angle:
 
 rule conditioning:
     input:
-        [every(rules.spectrum.output[0], dataset) for dataset in FIG2],
+        [every(SPECTRUM, dataset) for dataset in FIG2],
     output:
         reported("results/conditioning.csv"),
     log:
         "results/logs/conditioning.log",
+    benchmark:
+        "results/benchmarks/conditioning.tsv"
     params:
-        made_by=made_by({}, "ntkcond.steps.conditioning"),
+        made_by=conditioning_made_by(),
     message:
         "table of condition numbers"
     shell:
@@ -105,13 +150,15 @@ rule conditioning:
 
 rule angles:
     input:
-        [every(rules.angle.output[0], dataset) for dataset in FIG2],
+        [every(ANGLE, dataset) for dataset in FIG2],
     output:
         reported("results/angles.csv"),
     log:
         "results/logs/angles.log",
+    benchmark:
+        "results/benchmarks/angles.tsv"
     params:
-        made_by=made_by({}, "ntkcond.steps.angles"),
+        made_by=angles_made_by(),
     message:
         "table of angles"
     shell:

@@ -11,6 +11,7 @@ SECTIONS = {
     "conditioning": "§5 Smaller condition number",
     "angles": "§5 Smaller condition number",
     "fig4": "§A Properties of g",
+    "costs": "Costs",
 }
 ARTEFACTS = {
     "fig1": "Figure 1, gradient angle against input angle",
@@ -18,6 +19,7 @@ ARTEFACTS = {
     "conditioning": "Table, κ of every kernel",
     "angles": "Table, smallest gradient angles",
     "fig4": "Figure 4, the function g",
+    "costs": "Table, what each artefact cost",
 }
 # In an order that the report, which sorts, keeps: the picture first.
 FORMS = {".png": "as a picture (PNG)", ".pdf": "as vectors (PDF)", ".csv": "numbers (CSV)"}

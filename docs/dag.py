@@ -1,0 +1,52 @@
+"""The README's picture of the workflow, docs/dag.svg: `make dag`.
+
+Snakemake says which rule needs which (for config/small.yaml, which has downloads too), Graphviz
+draws it. docs/dag.dot is what was drawn: tests/test_dag.py holds it against today's rules.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
+COLOURS = {  # of the file in workflow/rules that has the rule
+    "datasets": "#E69F00",
+    "kernels": "#0072B2",
+    "figures": "#009E73",
+    "costs": "#CC79A7",
+}
+
+
+def drawing() -> str:
+    """The rule graph in Graphviz's language, from left to right, without the rule `all`."""
+    snakemake = [sys.executable, "-m", "snakemake", "--rulegraph", "dot"]
+    graph = subprocess.run(
+        [*snakemake, "--configfile", "config/small.yaml"],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    names = dict(re.findall(r'(\d+)\[label = "(\w+)"', graph))
+    edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", graph)}
+    lines = [
+        f'"{rule}" [color="{COLOURS[file]}"];'
+        for file in COLOURS
+        for rule in re.findall(
+            r"^rule (\w+):", (PROJECT / f"workflow/rules/{file}.smk").read_text("utf-8"), re.M
+        )
+        if rule in names.values()
+    ]
+    lines += [f'"{a}" -> "{b}";' for a, b in sorted(edges) if b != "all"]
+    look = (
+        'rankdir=LR; bgcolor=white; nodesep=0.25; ranksep=0.45; edge [color="#888888"];'
+        ' node [shape=box, style="rounded", penwidth=1.8, fontname="Helvetica", fontsize=12];'
+    )
+    return "\n".join(["digraph workflow {", look, *lines, "}", ""])
+
+
+if __name__ == "__main__":
+    DOT.write_text(drawing(), "utf-8")
+    try:
+        subprocess.run(["dot", "-Tsvg", DOT, "-o", SVG], check=True)
+    except FileNotFoundError:
+        sys.exit("docs/dag.py: Graphviz draws the picture (on Debian: apt install graphviz)")

@@ -1,0 +1,299 @@
+"""What runs again after which change: each line of docs/caching.md, tried."""
+
+import ast
+import os
+import re
+import shutil
+from collections.abc import Callable
+from functools import partial, reduce
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from ntkcond.provenance import SOURCE
+from workflow import ROOT, SMALL, copy_of_the_project, planned, snakemake, write_config
+
+
+def documented() -> dict[str, dict[str, int]]:
+    """{change: {rule: jobs}} of the tables in docs/caching.md."""
+    page = (ROOT / "docs/caching.md").read_text("utf-8")
+    table = {}
+    for change, runs in re.findall(r"^\| (.+?) \| (.+?) \|$", page, re.M):
+        if change == "you change":
+            continue
+        assert change not in table, f"docs/caching.md has two lines for: {change}"
+        jobs = [] if runs == "–" else [(*job.split(), "1")[:2] for job in runs.split(", ")]
+        table[change] = {rule: int(count) for rule, count in jobs}
+    return table
+
+
+Change = Callable[[Path], object]  # of a finished project; may give the arguments of `planned`
+
+
+def nothing(project: Path) -> None:
+    pass
+
+
+def one_after_the_other(*changes: Change) -> Change:
+    def change(project: Path) -> object:
+        return [each(project) for each in changes][-1]
+
+    return change
+
+
+def modules(project: Path) -> list[Path]:
+    return sorted((project / "src/ntkcond").rglob("*.py"))
+
+
+def touch_all(project: Path) -> None:
+    for path in project.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            path.touch()
+
+
+def rewrite_all_modules(project: Path) -> None:
+    """Other formatting and no comments, by Python's own unparser; other docstrings."""
+    for path in modules(project):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and (
+                ast.get_docstring(node)
+            ):
+                node.body[0].value.value = "Another docstring."
+        path.write_text(f"# {path.name}, rewritten\n{ast.unparse(tree)}\n", "utf-8")
+
+
+def comment(*files: str) -> Change:
+    def change(project: Path) -> None:
+        for name in files:
+            path = project / name
+            path.write_text(path.read_text("utf-8") + "\n# a comment\n", "utf-8")
+
+    return change
+
+
+def move_to_a_new_clone(project: Path) -> None:
+    clone = copy_of_the_project(project.with_name("clone"))
+    for kept in ("results", ".snakemake"):
+        shutil.move(project / kept, clone / kept)
+    shutil.rmtree(project)
+    clone.rename(project)
+
+
+def delete(*names: str) -> Change:
+    def change(project: Path) -> None:
+        for name in names:
+            path = project / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def setting(path: str, value: object) -> Change:
+    def change(project: Path) -> None:
+        config = yaml.safe_load((project / "small.yaml").read_text("utf-8"))
+        *parents, last = path.split(".")
+        reduce(lambda place, key: place.setdefault(key, {}), parents, config)[last] = value
+        write_config(project, config)
+
+    return change
+
+
+def code(*names: str) -> Change:
+    """A new constant in each of these modules."""
+
+    def change(project: Path) -> None:
+        for name in names:
+            path = project / "src/ntkcond" / name
+            path.write_text(path.read_text("utf-8") + "\n_CHANGED = True\n", "utf-8")
+
+    return change
+
+
+def version(*packages: str) -> Change:
+    """Other versions of packages, as far as their metadata say."""
+
+    def change(project: Path) -> dict:
+        for package in packages:
+            metadata = project / f"other/{package.replace('-', '_')}-99.0.dist-info/METADATA"
+            metadata.parent.mkdir(parents=True)
+            metadata.write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 99.0\n")
+        return {"before": (project / "other",)}
+
+    return change
+
+
+def own_data_set(change: Change) -> Change:
+    """A data set of the user's own, made; then changed."""
+
+    def made_then_changed(project: Path) -> tuple[str]:
+        config = {**SMALL, "datasets": {**SMALL["datasets"], "mine": {"file": "mine.npy"}}}
+        write_config(project, config)
+        np.save(project / "mine.npy", np.eye(6))
+        snakemake(project, "results/datasets/mine.h5")
+        change(project / "mine.npy")
+        return ("results/datasets/mine.h5",)
+
+    return made_then_changed
+
+
+def other_content(file: Path, date: float | None = None) -> None:
+    np.save(file, np.eye(7))
+    if date is not None:
+        os.utime(file, (date, date))
+
+
+KERNEL = "results/kernels/digits/relu/depth2.h5"
+
+
+def kernel_of_another_run(project: Path) -> None:
+    with h5py.File(project / KERNEL, "r+") as file:
+        file["kernel"][0, 0, 0, 0] += 1
+
+
+def kernel_made_by_hand(project: Path) -> None:
+    date = (project / KERNEL).stat().st_mtime
+    with h5py.File(project / KERNEL, "r+") as file:
+        file.attrs["made_by"] = "a step run by hand"
+    os.utime(project / KERNEL, (date, date))
+
+
+NOT_USED = [
+    f"datasets/{name}.py"
+    for name in ("mnist", "fashion_mnist", "svhn", "custom", "idx_images", "torchvision_data")
+]
+lose_the_record = delete(".snakemake")
+
+CHANGES: dict[str, list[Change]] = {
+    "nothing": [nothing],
+    "the dates of all files": [touch_all],
+    "comments, docstrings and formatting of every module": [rewrite_all_modules],
+    "a comment in the rules or in the config": [
+        comment("Snakefile", "config.yaml", "small.yaml", "workflow/rules/kernels.smk")
+    ],
+    "a new clone, beside the kept `results` and `.snakemake`": [move_to_a_new_clone],
+    "a deleted kernel, spectrum or table, while the figures are there": [
+        delete(KERNEL),
+        delete("results/spectra", "results/kernels", "results/datasets"),
+        delete("results/conditioning.csv", "results/angles.csv"),
+    ],
+    "a deleted log and a deleted benchmark record": [delete("results/logs", "results/benchmarks")],
+    "`seeds`: one added": [setting("seeds", [1, 32, 111])],
+    "`seeds`: two swapped": [setting("seeds", [32, 1])],
+    "`width`": [setting("width", 25)],
+    "`depths`: one added": [setting("depths", [0, 1, 2])],
+    "`depths`: one taken away": [setting("depths", [2])],
+    "`activations`: one taken away": [setting("activations", ["relu"])],
+    "`block`, which both data sets have of their own": [setting("block", 30)],
+    "`block` of one data set": [setting("datasets.digits.block", 40)],
+    "`width` of one data set": [setting("datasets.digits.width", 25)],
+    "`seed` of one data set: other samples": [setting("datasets.digits.seed", 1)],
+    "`scale` of one data set": [setting("datasets.digits.scale", [0, 1])],
+    "a data set that no figure shows": [setting("datasets.mnist.samples", 999)],
+    "`theory.depths`": [setting("theory.depths", [1, 2])],
+    "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
+    "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
+        setting("keep_kernels", False),
+        setting("device", "cpu"),
+        setting("data_dir", "elsewhere"),
+        setting("datasets.mnist.mirrors", ["http://127.0.0.1:9/"]),
+    ],
+    "`kernel.py`, `network.py`, `activations.py`, `needs.py`, `resources.py`": [
+        code(f"{name}.py") for name in ("kernel", "network", "activations", "needs", "resources")
+    ],
+    "`blocks.py`": [code("blocks.py")],
+    "`spectrum.py`, `rank.py`": [code("spectrum.py"), code("rank.py")],
+    "`duplicates.py`": [code("duplicates.py")],
+    "`infinite_width.py`": [code("infinite_width.py")],
+    "`storage.py`, `command.py`, `errors.py`, `units.py`": [
+        code(name) for name in ("storage.py", "command.py", "errors.py", "units.py")
+    ],
+    "`datasets/samples.py`": [code("datasets/samples.py")],
+    "`datasets/registry.py`": [code("datasets/registry.py")],
+    "`datasets/digits.py`": [code("datasets/digits.py")],
+    "`datasets/synthetic.py`": [code("datasets/synthetic.py")],
+    "`datasets/mnist.py` and other modules of data sets that are not used": [code(*NOT_USED)],
+    "`figures/style.py`, `figures/output.py`: a colour, say": [
+        code("figures/style.py"),
+        code("figures/output.py"),
+    ],
+    "`steps/download.py`: a file that is there and whole is kept": [code("steps/download.py")],
+    "`config.py`, `provenance.py`, `run_lock.py`, which the workflow uses and no step": [
+        code("config.py", "provenance.py", "run_lock.py")
+    ],
+    **{f"`figures/{name}.py`": [code(f"figures/{name}.py")] for name in ("fig1", "fig2", "fig4")},
+    **{
+        f"`steps/{name}.py`": [code(f"steps/{name}.py")]
+        for name in (
+            "dataset", "kernel", "spectrum", "angle", "conditioning", "angles", "costs",
+            "fig1", "fig2", "fig4",
+        )
+    },
+    **{name: [version(name)] for name in ("torch", "scipy", "numpy", "h5py", "pandas")},
+    "matplotlib": [version("matplotlib")],
+    "scikit-learn, which has the digits": [version("scikit-learn")],
+    "torchvision, with which nothing here was read": [version("torchvision")],
+    "any other package": [version("tqdm", "psutil", "pillow")],
+    "a deleted picture, PDF or CSV of a figure": [
+        delete(f"results/fig2.{suffix}") for suffix in ("png", "pdf", "csv")
+    ],
+    "the content of a data set of your own (asked for: that data set)": [
+        own_data_set(other_content)
+    ],
+    "the content of a data set of your own, with a date in the past (asked for: that data set)": [
+        own_data_set(partial(other_content, date=0))
+    ],
+    "the date of a data set of your own (asked for: that data set)": [own_data_set(Path.touch)],
+    "a kernel written by another run, newer than its spectrum": [kernel_of_another_run],
+    "`.snakemake` is lost": [lose_the_record],
+    "`.snakemake` is lost, and `width` changed": [
+        one_after_the_other(lose_the_record, setting("width", 25))
+    ],
+    "`.snakemake` is lost, and a depth taken away": [
+        one_after_the_other(lose_the_record, setting("depths", [2]))
+    ],
+    "`.snakemake` is lost, and `datasets/digits.py` changed": [
+        one_after_the_other(lose_the_record, code("datasets/digits.py"))
+    ],
+    "`.snakemake` is lost, and `theory.depths` changed": [
+        one_after_the_other(lose_the_record, setting("theory.depths", [1, 2]))
+    ],
+    "`.snakemake` is lost, and scipy changed": [
+        one_after_the_other(lose_the_record, version("scipy"))
+    ],
+    "`.snakemake` is lost, and one kernel is a file made by hand": [
+        one_after_the_other(lose_the_record, kernel_made_by_hand)
+    ],
+}  # fmt: skip
+CASES = [
+    pytest.param(line, change, id=f"{line[:50]}-{number}")
+    for line, changes in CHANGES.items()
+    for number, change in enumerate(changes)
+]
+
+
+@pytest.mark.parametrize(("line", "change"), CASES)
+def test_exactly_these_rules_run(project, line, change):
+    given = change(project)
+    arguments = given if isinstance(given, tuple) else ()
+    versions = given if isinstance(given, dict) else {}
+    assert planned(project, *arguments, **versions) == documented()[line]
+
+
+def test_every_line_of_the_page_is_tried_and_every_module_is_on_it():
+    assert set(documented()) == set(CHANGES)
+    page = (ROOT / "docs/caching.md").read_text("utf-8")
+    used = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+    not_used = {name for name in used if name.endswith("__init__.py")} | set(NOT_USED)
+    for name in used - not_used:
+        assert f"`{name}`" in page
+
+
+def test_what_is_made_again_without_a_record_is_then_recorded(project):
+    lose_the_record(project)
+    setting("theory.depths", [1, 2])(project)
+    snakemake(project)
+    assert planned(project) == {}

@@ -1,0 +1,216 @@
+"""Kills, full and read-only disks, damaged files, two runs at once.
+
+No result ever differs from that of an undisturbed run, and the same command finishes the work.
+
+`make faults` kills sixty times; NTKCOND_TEST_KILLS sets another number.
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workflow import command, environment, planned, snakemake
+
+KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "9"))
+# What is killed while it is made: a file of each, and what is made from it.
+VICTIMS = {
+    "dataset": ["datasets/digits.h5", "kernels", "spectra", "angles", "*.csv", "fig2.*"],
+    "kernel": ["kernels/digits/relu/*", "spectra/digits/relu/*", "conditioning.csv", "fig2.*"],
+    "spectrum": ["spectra/synthetic/*/*", "conditioning.csv", "fig2.*"],
+    "angle": ["angles/digits/*/*", "angles.csv", "fig2.*"],
+    "conditioning": ["conditioning.csv", "fig2.*"],
+    "angles": ["angles.csv", "fig2.*"],
+    "fig1": ["fig1.*"],
+    "fig2": ["fig2.*"],
+    "fig4": ["fig4.*"],
+}
+
+
+def contents(project: Path) -> dict[str, bytes]:
+    """Every finished result. Logs, costs and records of time differ from run to run."""
+    results = project / "results"
+    return {
+        path.relative_to(results).as_posix(): path.read_bytes()
+        for path in results.rglob("*")
+        if path.suffix in (".h5", ".csv", ".pdf", ".png") and path.name != "costs.csv"
+    }
+
+
+def unfinished(project: Path) -> list[Path]:
+    return list((project / "results").rglob(".*.tmp"))
+
+
+def steps(project: Path, rule: str | None = None) -> list[psutil.Process]:
+    """The running steps of a rule, or of all."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            names = [word for word in process.cmdline() if word.startswith("ntkcond.steps.")]
+            of_this_rule = names and rule in (None, names[0].rpartition(".")[2])
+            if of_this_rule and process.cwd() == str(project):
+                found.append(process)
+    return found
+
+
+def wait_until(condition, seconds: float, pause: float = 0.01) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(pause)
+    return False
+
+
+@contextlib.contextmanager
+def running(project: Path) -> Iterator[subprocess.Popen]:
+    """Snakemake at work in the background; whatever is left of it is killed at the end."""
+    process = subprocess.Popen(
+        command(),
+        cwd=project,
+        env=environment(project),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        for left in [process, *steps(project)]:
+            with contextlib.suppress(psutil.Error):
+                left.kill()
+        process.wait()
+
+
+def kill(process: subprocess.Popen, project: Path, rule: str, whom: str) -> bool:
+    """Kills Snakemake, a job or all of them at once (a power cut); whether there was one left."""
+    victims = {"snakemake": [process], "job": steps(project, rule)[:1]}
+    victims["all"] = [process, *steps(project)]
+    for victim in victims[whom]:
+        with contextlib.suppress(psutil.Error):
+            victim.send_signal(signal.SIGKILL)
+    return bool(victims[whom])
+
+
+def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(finished, project):
+    expected = contents(finished)
+    chance = random.Random(1)
+    kills, rounds, survivors, different = Counter(), 0, 0, []
+    while kills.total() < KILLS:
+        rule = list(VICTIMS)[rounds % len(VICTIMS)]
+        whom = chance.choice(["snakemake", "job", "all"])
+        rounds += 1
+        for pattern in VICTIMS[rule]:
+            for path in (project / "results").glob(pattern):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with running(project) as process:
+            if not wait_until(lambda: steps(project, rule) or process.poll() is not None, 120):  # noqa: B023
+                pytest.fail(f"no job of {rule} within two minutes")
+            if rounds % 2:  # while a file is being written
+                wait_until(lambda: unfinished(project) or not steps(project, rule), 20, 0.001)  # noqa: B023
+            else:
+                time.sleep(chance.uniform(0, 2))
+            if process.poll() is None and kill(process, project, rule, whom):
+                kills[rule] += 1
+            if whom == "job":  # Snakemake itself finds out
+                process.wait(timeout=120)
+            survivors += not wait_until(lambda: not steps(project), 20)
+        different += [
+            f"{name} after {rule}, {whom}"
+            for name, content in contents(project).items()
+            if content != expected[name]
+        ]
+    snakemake(project)  # the one command, without --unlock
+    print(f"{kills.total()} kills: {dict(kills)}", end=", ")
+    print(f"{survivors} survivors, {len(different)} differences")
+    assert contents(project) == expected
+    assert (survivors, different) == (0, [])
+    assert not unfinished(project)
+    assert planned(project) == {}
+    if len(VICTIMS) <= KILLS:
+        assert kills.keys() == VICTIMS.keys()
+
+
+def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, project):
+    for folder in ("kernels", "spectra"):
+        shutil.rmtree(project / "results" / folder)
+    (project / "results/fig2.pdf").unlink()
+    with running(project) as first:
+        assert wait_until(lambda: steps(project), 60)
+        second = snakemake(project, check=False)
+        assert second.returncode != 0
+        assert "no other Snakemake process" in second.stderr
+        assert first.wait(timeout=300) == 0
+    assert contents(project) == contents(finished)
+    assert planned(project) == {}
+
+
+@pytest.fixture
+def small_disk(project):
+    """The results on a disk of their own that has room for a part of them."""
+    disk = project / "results"
+    shutil.move(disk, project / "moved")
+    disk.mkdir()
+    size = ["-o", "size=600k", "none"]
+    if subprocess.run(["mount", "-t", "tmpfs", *size, disk], check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def remount(disk: Path, *options: str) -> None:
+    subprocess.run(["mount", "-o", ",".join(["remount", *options]), disk], check=True)
+
+
+def test_a_full_disk_is_named_and_the_run_goes_on_with_more_room(finished, project, small_disk):
+    done = snakemake(project, check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "disk is full" in output or "are free" in output
+    assert "Traceback" not in output
+    expected = contents(finished)
+    assert all(expected[name] == content for name, content in contents(project).items())
+    assert not unfinished(project)
+    remount(small_disk, "size=50m")
+    snakemake(project)
+    assert contents(project) == expected
+
+
+def test_read_only_results_are_named_and_lose_nothing(finished, project, small_disk):
+    remount(small_disk, "size=50m")
+    shutil.copytree(project / "moved", small_disk, dirs_exist_ok=True)
+    (small_disk / "fig2.pdf").unlink()
+    (small_disk / "spectra/digits/relu/depth2.h5").unlink()
+    remount(small_disk, "ro")
+    before = contents(project)
+    done = snakemake(project, check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "Read-only file system" in output
+    assert contents(project) == before
+    remount(small_disk, "rw")
+    snakemake(project)
+    assert contents(project) == contents(finished)
+
+
+@pytest.mark.parametrize("name", ["kernels/digits/relu/depth2.h5", "datasets/digits.h5"])
+def test_a_truncated_file_is_named_never_read_and_made_again_once_deleted(finished, project, name):
+    path = project / "results" / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    done = snakemake(project, check=False)  # it is newer than what was made from it
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert f"results/{name}: damaged" in output
+    assert "Delete it" in output
+    path.unlink()
+    snakemake(project)
+    assert contents(project) == contents(finished)

@@ -1,0 +1,77 @@
+"""A copy of the project to run Snakemake in, with a config that takes half a minute."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = ("Snakefile", "config.yaml", "config", "profiles", "src", "workflow")
+SMALL = {
+    "seeds": [1, 32],
+    "width": 24,
+    "depths": [0, 2],
+    "datasets": {
+        "synthetic": {"samples": 60, "features": 5, "block": 20},
+        "digits": {"hold_out": 1700},
+    },
+}
+KERNELS = 8  # data sets × activations × depths
+
+
+def copy_of_the_project(place: Path) -> Path:
+    """The tracked files that a run needs, and the small config, in a new folder."""
+    place.mkdir()
+    for name in PROJECT:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, place / name, ignore=ignored)
+        else:
+            shutil.copy2(source, place / name)
+    write_config(place, SMALL)
+    (place / "data").mkdir()
+    return place
+
+
+def write_config(project: Path, config: dict) -> None:
+    (project / "small.yaml").write_text(yaml.safe_dump(config), "utf-8")
+
+
+def command(*arguments: str) -> list[str]:
+    """Snakemake with the small config."""
+    return [sys.executable, "-m", "snakemake", "-j2", *arguments, "--configfile", "small.yaml"]
+
+
+def environment(project: Path, *folders: Path) -> dict[str, str]:
+    """In which the project's own copy of the package is imported; `folders` go before it."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, project / "src"]))}
+
+
+def snakemake(
+    project: Path, *arguments: str, check: bool = True, before: tuple[Path, ...] = ()
+) -> subprocess.CompletedProcess:
+    """Runs Snakemake in a copy of the project, with the copy's own package."""
+    done = subprocess.run(
+        command(*arguments),
+        cwd=project,
+        env=environment(project, *before),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def planned(project: Path, *arguments: str, before: tuple[Path, ...] = ()) -> dict[str, int]:
+    """How often each rule would run."""
+    output = snakemake(project, "-n", *arguments, before=before).stdout
+    table = output.rpartition("Job stats:")[2].partition("\n\n")[0]
+    jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
+    return {rule: count for rule, count in jobs.items() if rule not in ("all", "total")}
