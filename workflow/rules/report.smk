@@ -53,7 +53,7 @@ def section(name):
 @functools.cache
 def refuse_what_is_out_of_date():
     """Captions say the settings, versions and code of today: not those of older files."""
-    stale = sorted({job.rule.name for job in workflow.dag.needrun_jobs()})
+    stale = sorted({job.rule.name for job in workflow.dag.needrun_jobs() if job.output})
     if stale:
         sys.exit(
             f"ntkcond: no report: {', '.join(stale)} would run again first. Give the same command"
