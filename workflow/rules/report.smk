@@ -11,7 +11,7 @@ SECTIONS = {
     "conditioning": "§5 Smaller condition number",
     "angles": "§5 Smaller condition number",
     "fig4": "§A Properties of g",
-    "costs": "Costs",
+    "costs": "∑ Costs",  # sorted after the sections
 }
 ARTEFACTS = {
     "fig1": "Figure 1, gradient angle against input angle",
