@@ -1,4 +1,5 @@
 # make figures    the figures of the default config, in results/
+# make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make dag        the picture of the rules in the README
@@ -7,9 +8,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures test faults dag clean-venv
+.PHONY: figures report test faults dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
+
+# The tables by name: where the figures are there, nothing else asks for a lost one.
+report: $(READY)
+	.venv/bin/snakemake --cores $(CORES) all results/conditioning.csv results/angles.csv
+	.venv/bin/snakemake --report results/report.html
 
 faults: $(READY)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py

@@ -12,6 +12,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/made_by.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/kernels.smk"
 include: "workflow/rules/figures.smk"

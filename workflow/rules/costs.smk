@@ -22,7 +22,7 @@ rule costs:
     input:
         expand("results/{artefact}.csv", artefact=MADE_WITH),
     output:
-        "results/costs.csv",
+        reported("results/costs.csv"),
     log:
         "results/logs/costs.log",
     params:

@@ -3,7 +3,7 @@
 
 rule fig1:
     output:
-        multiext("results/fig1", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig1", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig1.log",
     benchmark:
@@ -23,7 +23,7 @@ rule fig2:
         conditioning="results/conditioning.csv",
         angles="results/angles.csv",
     output:
-        multiext("results/fig2", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig2", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig2.log",
     benchmark:
@@ -39,7 +39,7 @@ rule fig2:
 
 rule fig4:
     output:
-        multiext("results/fig4", ".pdf", ".png", ".csv"),
+        reported(*multiext("results/fig4", ".pdf", ".png", ".csv")),
     log:
         "results/logs/fig4.log",
     benchmark:

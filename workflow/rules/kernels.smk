@@ -90,7 +90,7 @@ rule conditioning:
     input:
         [every(SPECTRUM, dataset) for dataset in FIG2],
     output:
-        "results/conditioning.csv",
+        reported("results/conditioning.csv"),
     log:
         "results/logs/conditioning.log",
     benchmark:
@@ -107,7 +107,7 @@ rule angles:
     input:
         [every(ANGLE, dataset) for dataset in FIG2],
     output:
-        "results/angles.csv",
+        reported("results/angles.csv"),
     log:
         "results/logs/angles.log",
     benchmark:

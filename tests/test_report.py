@@ -1,0 +1,245 @@
+"""The report: what is in it, and that a browser without a network shows it."""
+
+import base64
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ntkcond.provenance import made_by
+from workflow import SMALL, snakemake, write_config
+
+FIGURES = ("results/fig1.png", "results/fig2.png", "results/fig4.png")
+
+
+@pytest.fixture(scope="module")
+def page(finished, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    snakemake(finished, "--report", str(path))
+    return path
+
+
+def content(page: Path, name: str):
+    """A variable of the page's script."""
+    script = rf'<script id="[a-z-]+">\s+var {name} = (.*);$'
+    found = re.search(script, page.read_text("utf-8"), re.M)
+    return json.loads(found[1])
+
+
+def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
+    shown = content(page, "results")
+    files = {f"results/{path.name}" for path in (finished / "results").iterdir() if path.is_file()}
+    assert {*FIGURES, "results/costs.csv"} < files
+    assert set(shown) == files
+    for path, entry in shown.items():
+        data = base64.b64decode(entry["data_uri"].partition("base64,")[2])
+        assert data == (finished / path).read_bytes()
+
+
+def test_every_artefact_has_a_section_and_a_caption(page):
+    shown = content(page, "results")
+    sections = content(page, "categories")
+    assert [name[0] for name in sorted(sections)] == ["§", "§", "§", "∑"]
+    assert {
+        path for groups in sections.values() for group in groups.values() for path in group
+    } == (set(shown))
+    for path, entry in shown.items():
+        digest = made_by({}, f"ntkcond.steps.{Path(path).stem}")["code"][:16]
+        assert digest in entry["caption"]
+        assert re.search(r"pandas \d+\.\d+", entry["caption"])
+        assert "paper" in entry["caption"]
+
+
+def test_captions_have_the_settings_and_what_the_kernels_were_computed_with(page):
+    shown = content(page, "results")
+    plain = re.sub(r"<[^>]*>|\s+", " ", shown["results/fig2.png"]["caption"])
+    plain = re.sub(r" +", " ", plain)
+    assert "synthetic : samples 60, n 20, width 24, depths 0, 2, seeds 1, 32" in plain
+    for step in ("dataset", "kernel", "spectrum", "angle", "conditioning", "angles", "fig2"):
+        assert f" {step}: h5py " in plain
+    assert "torch 2.13.0" in plain
+    assert made_by({}, "ntkcond.steps.kernel")["code"][:16] in plain
+
+
+def test_the_front_page_says_what_it_is_a_report_of(page):
+    front = content(page, "workflow_desc")
+    for part in (
+        "ntkcond",
+        "How to read κ",
+        "unresolved",
+        "arXiv 2305.08813",
+        "snakemake --report",
+    ):
+        assert part in front
+    for setting in ("synthetic", "digits", "1, 32", "24", "20"):
+        assert setting in front
+
+
+def written_well(page: Path) -> bool:
+    """Docutils puts what it cannot read into the page, as a system-message."""
+    return "system-message" not in page.read_text("utf-8")
+
+
+def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path):
+    """A set of the user's own with an awkward name, one activation, one NTK of all samples."""
+    np.save(project / "mine.npy", np.random.default_rng(0).standard_normal((12, 6)))
+    config = {**SMALL, "depths": [1], "activations": ["relu"], "block": "all"}
+    config["datasets"] = {"mine_": {"file": "mine.npy"}}
+    write_config(project, {**config, "figures": {"fig2": ["mine_"]}})
+    snakemake(project)
+    snakemake(project, "--report", str(tmp_path / "other.html"))
+    assert "mine_" in content(tmp_path / "other.html", "workflow_desc")
+    assert (
+        "digits" not in content(tmp_path / "other.html", "results")["results/fig2.png"]["caption"]
+    )
+    assert written_well(tmp_path / "other.html")
+    assert written_well(page)
+
+
+def test_a_report_of_one_figure_can_be_asked_for(finished, tmp_path):
+    snakemake(finished, "results/fig1.png", "--report", str(tmp_path / "one.html"))
+    assert "results/fig1.png" in content(tmp_path / "one.html", "results")
+    assert written_well(tmp_path / "one.html")
+
+
+def test_no_report_is_written_of_files_that_other_settings_made(project, tmp_path):
+    write_config(project, {**SMALL, "width": 48})
+    done = snakemake(project, "--report", str(tmp_path / "stale.html"), check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "ntkcond: no report: angle, angles, conditioning" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "stale.html").exists()
+
+
+@pytest.fixture(scope="module")
+def browser(page):
+    """Chromium with the page open from its file, and no network."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("chromium and chromedriver are not both on PATH")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+        "--no-first-run", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", "--window-size=1400,1040", "--host-resolver-rules=MAP * ~NOTFOUND",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    options.add_experimental_option("prefs", {"download.default_directory": str(page.parent)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    chrome.implicitly_wait(10)
+    chrome.execute_cdp_cmd("Network.enable", {})
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    chrome.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    chrome.get(page.as_uri())
+    yield chrome
+    chrome.quit()
+
+
+def until(met, *arguments):
+    """Waits for the page to get there: what `met` returns, once it is true."""
+    end = time.monotonic() + 10
+    while not (found := met(*arguments)):
+        assert time.monotonic() < end, f"{met.__name__}{arguments}"
+        time.sleep(0.05)
+    return found
+
+
+def open_section(browser, name: str) -> None:
+    browser.find_element("css selector", "nav nav li a, nav nav a").click()  # home
+    browser.find_element("xpath", f"//nav//a[normalize-space()='{name}']").click()
+
+
+def rows(browser) -> list:
+    return browser.find_elements("css selector", "nav tbody tr")
+
+
+def visible_picture(browser) -> dict | None:
+    """The picture shown, loaded and wholly within the window."""
+    return browser.execute_script("""
+        const image = [...document.images].find(each => !each.closest('nav'));
+        if (!image || !image.complete || !image.naturalWidth) return null;
+        const box = image.getBoundingClientRect();
+        const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+        const within = box.left >= 0 && box.top >= 0 && box.right <= innerWidth
+            && box.bottom <= innerHeight;
+        return within && top === image ? {width: box.width, src: image.src} : null;
+    """)
+
+
+def test_a_browser_shows_the_front_page_from_its_top(browser):
+    title = browser.find_element("css selector", "h1.title")
+    assert title.text == "ntkcond"
+    assert title.rect["y"] >= 0
+    assert "How to read κ" in browser.find_element("css selector", ".prose").text
+
+
+def test_a_browser_shows_every_figure_table_and_caption(browser, page):
+    shown, sections = content(page, "results"), content(page, "categories")
+    seen = []
+    for section in sorted(sections):
+        paths = [path for group in sections[section].values() for path in group]
+        open_section(browser, section)
+        assert len(rows(browser)) == len(paths)
+        for position in range(len(paths)):
+            open_section(browser, section)
+            row = rows(browser)[position]
+            artefact, file = (cell.text for cell in row.find_elements("tag name", "td")[:2])
+            wanted = {"artefact": artefact, "file": file}
+            path = next(path for path in paths if shown[path]["labels"] == wanted)
+            view, about = row.find_elements("css selector", "td:last-child a")
+            view.click()
+            if path.endswith(".png"):
+                picture = until(visible_picture, browser)
+                assert picture["src"] == shown[path]["data_uri"]
+                assert picture["width"] > 500
+            elif path.endswith(".pdf"):
+                frame = browser.find_element("tag name", "iframe")
+                assert frame.is_displayed()
+                assert frame.get_attribute("src") == shown[path]["data_uri"]
+            else:
+                until((page.parent / Path(path).name).is_file)
+            about = rows(browser)[position].find_elements("css selector", "td:last-child a")[1]
+            about.click()
+            caption = browser.find_element("css selector", "nav .prose")
+            assert caption.is_displayed()
+            assert re.search(r"code\s+[0-9a-f]{16}", caption.text)
+            assert re.search(r"numpy|pandas", caption.text)
+            if path.endswith(".png"):  # the picture stays beside its caption
+                assert until(visible_picture, browser)["width"] > 500
+            seen.append(path)
+    assert sorted(seen) == sorted(shown)
+
+
+def test_a_downloaded_table_is_the_file(finished, browser, page):
+    table = page.parent / "fig2.csv"
+    assert table.read_bytes() == (finished / "results/fig2.csv").read_bytes()
+
+
+def test_links_of_the_front_page_lead_to_captions(browser, page):
+    browser.get(page.as_uri())
+    browser.find_element("link text", "fig2.png").click()
+    caption = browser.find_element("css selector", "nav .prose")
+    assert "smallest angle φ" in caption.text
+
+
+def test_the_browser_had_no_error_and_asked_no_network(browser):
+    errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert errors == []
+    messages = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
+    requested = {
+        message["params"]["request"]["url"].partition(":")[0]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    }
+    assert {"file", "data"} <= requested
+    assert not requested & {"http", "https", "ws", "wss"}

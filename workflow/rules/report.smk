@@ -1,0 +1,61 @@
+# What `snakemake --report report.html` shows. The captions are in workflow/report, one an artefact.
+
+
+report: "../report/front.rst"
+
+
+# The paper's sections as its first version numbers them, arXiv 2305.08813v1; by them the report sorts.
+SECTIONS = {
+    "fig1": "§4 Better data separation",
+    "fig2": "§5 Smaller condition number",
+    "conditioning": "§5 Smaller condition number",
+    "angles": "§5 Smaller condition number",
+    "fig4": "§A Properties of g",
+    "costs": "∑ Costs",  # sorted after the sections
+}
+ARTEFACTS = {
+    "fig1": "Figure 1, gradient angle against input angle",
+    "fig2": "Figure 2, separation and conditioning against depth",
+    "conditioning": "Table, κ of every kernel",
+    "angles": "Table, smallest gradient angles",
+    "fig4": "Figure 4, the function g",
+    "costs": "Table, what each artefact cost",
+}
+# In an order that the report, which sorts, keeps: the picture first.
+FORMS = {".png": "as a picture (PNG)", ".pdf": "as vectors (PDF)", ".csv": "numbers (CSV)"}
+
+
+def reported(*paths):
+    """The artefact's files, in the report: all under its section and with its caption."""
+    return [report_flag(path) for path in paths]
+
+
+def report_flag(path):
+    name, suffix = os.path.splitext(os.path.basename(path))
+    return report(
+        path,
+        caption=f"../report/{name}.rst",
+        category=section(name),
+        labels={"artefact": ARTEFACTS[name], "file": FORMS[suffix]},
+    )
+
+
+def section(name):
+    """A function, which Snakemake calls only when it writes a report."""
+
+    def category(wildcards):
+        refuse_what_is_out_of_date()
+        return SECTIONS[name]
+
+    return category
+
+
+@functools.cache
+def refuse_what_is_out_of_date():
+    """Captions say the settings, versions and code of today: not those of older files."""
+    stale = sorted({job.rule.name for job in workflow.dag.needrun_jobs() if job.output})
+    if stale:
+        sys.exit(
+            f"ntkcond: no report: {', '.join(stale)} would run again first. Give the same command"
+            " without --report, then with it"
+        )
