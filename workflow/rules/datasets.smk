@@ -73,7 +73,10 @@ rule dataset:
     log:
         "results/logs/dataset/{dataset}.log",
     resources:
-        mem_mb=4000,
+        mem_mb=lambda wildcards, attempt: cluster.megabytes(
+            at_sizes(cluster.dataset_need, wildcards), attempt
+        ),
+        runtime=minutes_for("dataset"),
     params:
         made_by=dataset_made_by,
         options=lambda wildcards: options(dataset_options(wildcards.dataset)),

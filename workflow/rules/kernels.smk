@@ -19,8 +19,9 @@ rule kernel:
         "results/logs/kernel/{dataset}/{activation}/depth{depth}.log",
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("kernel"),
+        runtime=minutes_for("kernel"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: made_by(
             network_settings(wildcards, "seeds", "width", "block"), "ntkcond.steps.kernel"
@@ -47,8 +48,9 @@ rule spectrum:
     priority: 1
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("spectrum"),
+        runtime=minutes_for("spectrum"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: made_by(
             network_settings(wildcards, "seeds", "width"), "ntkcond.steps.spectrum"
@@ -72,8 +74,9 @@ rule angle:
         "results/logs/angle/{dataset}/{activation}/depth{depth}.log",
     threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("angle"),
+        runtime=minutes_for("angle"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: made_by(
             network_settings(wildcards, "seeds", "width"), "ntkcond.steps.angle"
