@@ -60,11 +60,7 @@ def write_config(project: Path, config: dict) -> None:
     (project / "small.yaml").write_text(yaml.safe_dump(config), "utf-8")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
-    """A copy of the project, in a folder with a space in its name, with all its figures made."""
-    project = tmp_path_factory.mktemp("workflow") / "a project"
-    project.mkdir()
+def copy_project(project: Path) -> None:
     for name in PROJECT:
         source = ROOT / name
         if source.is_dir():
@@ -72,6 +68,14 @@ def finished(tmp_path_factory) -> Path:
             shutil.copytree(source, project / name, ignore=ignored)
         else:
             shutil.copy2(source, project / name)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A copy of the project, in a folder with a space in its name, with all its figures made."""
+    project = tmp_path_factory.mktemp("workflow") / "a project"
+    project.mkdir()
+    copy_project(project)
     write_config(project, SMALL)
     (project / "data").mkdir()
     snakemake(project)
