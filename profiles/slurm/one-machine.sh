@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A real Slurm on one machine, to try profiles/slurm or to test it: Debian or Ubuntu, as root.
+# A real Slurm on one machine, to try profiles/slurm or to test it: as root, on Debian 12 or another
+# with its packages.
 #
 #   one-machine.sh up [--no-accounting] [--gpus N]   installs what is missing, starts it
 #   one-machine.sh status
@@ -146,7 +147,7 @@ up() {
         esac
         shift
     done
-    command -v apt-get >/dev/null || fail "needs Debian or Ubuntu, for their packages of Slurm"
+    command -v apt-get >/dev/null || fail "needs Debian, or another with its packages of Slurm"
     [ "$(id -u)" -eq 0 ] || fail "needs root: it installs packages and starts services"
     if [ -e $conf/slurm.conf ] && ! grep -qxF "$mark" $conf/slurm.conf; then
         fail "$conf/slurm.conf is not of this script; it is left alone"
@@ -192,5 +193,5 @@ case "${1:-}" in
 up) shift; up "$@" ;;
 down) down ;;
 status) status ;;
-*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
