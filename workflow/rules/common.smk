@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import inspect
 import os
 import re
 import shlex
@@ -9,8 +10,8 @@ import sys
 from pathlib import Path
 
 try:
+    from ntkcond import cluster, needs
     from ntkcond import config as settings
-    from ntkcond import needs
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
     from ntkcond.provenance import made_by
@@ -110,16 +111,29 @@ KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
 
-# A GPU runs one job at a time (profiles/default has one); jobs on CPUs ask for none.
-GPUS = int(
-    config["device"] == "cuda"
-    or (config["device"] == "auto" and os.path.exists("/proc/driver/nvidia/gpus"))
-)
+# Inside a cluster's job: a GPU that was not asked for may be someone else's.
+if workflow.remote_exec and config["device"] == "auto":
+    config["device"] = "cpu"
+
+
+def elsewhere():
+    """Whether jobs run on other machines than this. A dry run cannot know, and says yes."""
+    return workflow.remote_exec or workflow.non_local_exec_or_dryrun
+
+
+def gpus(wildcards):
+    """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
+    only with device: cuda, because its login node cannot tell what others have."""
+    here = os.path.exists("/proc/driver/nvidia/gpus") and not elsewhere()
+    return int(config["device"] == "cuda" or (config["device"] == "auto" and here))
 
 
 def threads_for(samples):
-    """One thread for small kernels, whose jobs run side by side; all there are for a large one."""
-    return 1 if samples is not None and samples <= 4096 else workflow.cores
+    """One thread for small kernels, whose jobs run side by side. For a large one all there are
+    here, or 8 of a cluster's node: most nodes have as many, and soon have them free."""
+    if samples is not None and samples <= 4096:
+        return 1
+    return 8 if elsewhere() else workflow.cores
 
 
 def block_of(wildcards):
@@ -128,25 +142,50 @@ def block_of(wildcards):
     return settings.sample_count(config, wildcards.dataset) if block == "all" else block
 
 
-def megabytes(need):
-    """`mem_mb` for a `ntkcond.needs.Need`; 4 GB while its sizes are not known."""
-    return 4000 if need is None else -(-need.bytes // 10**6)
-
-
-def need_of(rule_name, wildcards):
-    """What a job of kernel, angle or spectrum will need, or None while only its input file tells
-    how many samples and features there are (a user's own set)."""
+def at_sizes(function, wildcards):
+    """A function of `ntkcond.needs` or `ntkcond.cluster` at a job's sizes, those that it takes; None
+    while only the job's input tells how many samples and features there are (a user's own set)."""
     samples = settings.sample_count(config, wildcards.dataset)
     features = settings.feature_count(config, wildcards.dataset)
     if samples is None or features is None:
         return None
-    own, depth = settings.experiment(config, wildcards.dataset), int(wildcards.depth)
-    block = samples if own["block"] == "all" else own["block"]
-    if rule_name == "kernel":
-        return needs.kernel_need(block, samples, features, depth, own["width"])
-    if rule_name == "angle":
-        return needs.angle_need(samples, features, depth, own["width"])
-    return needs.spectrum_need(block, samples, features)
+    own = settings.experiment(config, wildcards.dataset)
+    source = settings.dataset_settings(config, wildcards.dataset)["source"]
+    sizes = {
+        "available": SOURCES[source].samples or samples,
+        "block": samples if own["block"] == "all" else own["block"],
+        "samples": samples,
+        "features": features,
+        "depth": int(wildcards.get("depth", 0)),
+        "width": own["width"],
+        "seeds": len(own["seeds"]),
+    }
+    return function(**{name: sizes[name] for name in inspect.signature(function).parameters})
+
+
+def need_of(rule_name, wildcards):
+    """What a job of kernel, angle or spectrum will need."""
+    return at_sizes(getattr(needs, f"{rule_name}_need"), wildcards)
+
+
+def megabytes_for(rule_name):
+    """`mem_mb` of kernel, angle or spectrum."""
+
+    def megabytes(wildcards, attempt):
+        need = need_of(rule_name, wildcards)
+        return cluster.megabytes(need and need.bytes, attempt)
+
+    return megabytes
+
+
+def minutes_for(rule_name):
+    """`runtime` of dataset, kernel, angle or spectrum."""
+    work = getattr(cluster, f"{rule_name}_work")
+
+    def minutes(wildcards, threads, attempt):
+        return cluster.minutes(at_sizes(work, wildcards), threads, attempt)
+
+    return minutes
 
 
 def refuse_what_cannot_fit():

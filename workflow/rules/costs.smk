@@ -31,5 +31,4 @@ rule costs:
     message:
         "table of costs"
     shell:
-        "{PYTHON} -m ntkcond.steps.costs {params.options}"
-        " --output {output} --log {log}"
+        "{PYTHON} -m ntkcond.steps.costs {params.options}" " --output {output} --log {log}"

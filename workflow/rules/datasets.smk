@@ -38,7 +38,10 @@ rule dataset:
     benchmark:
         "results/benchmarks/dataset/{dataset}.tsv"
     resources:
-        mem_mb=4000,
+        mem_mb=lambda wildcards, attempt: cluster.megabytes(
+            at_sizes(cluster.dataset_need, wildcards), attempt
+        ),
+        runtime=minutes_for("dataset"),
     params:
         made_by=lambda wildcards: dataset_made_by(wildcards.dataset),
         options=lambda wildcards: options(dataset_options(wildcards.dataset)),

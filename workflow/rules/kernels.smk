@@ -19,8 +19,9 @@ rule kernel:
         "results/benchmarks/kernel/{dataset}/{activation}/depth{depth}.tsv"
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("kernel", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("kernel"),
+        runtime=minutes_for("kernel"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: kernel_made_by(wildcards.dataset),
         options=lambda wildcards: options(kernel_made_by(wildcards.dataset)["settings"]),
@@ -47,8 +48,9 @@ rule spectrum:
     priority: 1
     threads: lambda wildcards: threads_for(block_of(wildcards))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("spectrum", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("spectrum"),
+        runtime=minutes_for("spectrum"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: spectrum_made_by(wildcards.dataset),
         options=lambda wildcards: options(spectrum_made_by(wildcards.dataset)["settings"]),
@@ -72,8 +74,9 @@ rule angle:
         "results/benchmarks/angle/{dataset}/{activation}/depth{depth}.tsv"
     threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
     resources:
-        mem_mb=lambda wildcards: megabytes(need_of("angle", wildcards)),
-        gpu=GPUS,
+        mem_mb=megabytes_for("angle"),
+        runtime=minutes_for("angle"),
+        gpu=gpus,
     params:
         made_by=lambda wildcards: angle_made_by(wildcards.dataset),
         options=lambda wildcards: options(angle_made_by(wildcards.dataset)["settings"]),

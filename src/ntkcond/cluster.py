@@ -1,0 +1,104 @@
+"""What a job asks a cluster for: megabytes and minutes, from n, m, d and L alone.
+
+Read by the Snakefile, standard library only. No step imports it: a better guess here computes
+nothing again.
+
+Operations and bytes are counted, and turned into time at rates that a slow machine exceeds: a job
+that ends early costs nothing, one that is cut off has to start over.
+"""
+
+import math
+from typing import NamedTuple
+
+from ntkcond.needs import FLOAT64, INTERPRETER, kernel_file_bytes
+
+# Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
+# on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
+OPERATIONS_PER_SECOND = 3e9
+BYTES_PER_SECOND = 50e6  # a busy shared file system; one gigabit a second is 125e6
+
+# Measured peaks were 0.6 to 1.05 of the estimates in `ntkcond.needs` (MNIST and digits, L = 10).
+MARGIN = 1.25
+# In a job Snakemake runs twice, one in the other, before the step: 126 MB each, measured with
+# 9.27, and the rest for srun and what is read of a shared file system.
+SNAKEMAKE = 300_000_000
+START = 10  # minutes: three Pythons, one with torch, from a shared file system; a trivial job: 0.3
+
+# For a data set of the user's own, whose size is known once its file is made.
+UNKNOWN_MEGABYTES = 4000
+UNKNOWN_MINUTES = 240
+
+
+class Work(NamedTuple):
+    """Float64 operations, and bytes read and written."""
+
+    operations: float
+    bytes: float
+
+
+def megabytes(need: int | None, attempt: int) -> int:
+    """`mem_mb` of a job that needs so many bytes: doubled at each further attempt, since a job
+    killed for its memory does not say how much it lacked, and few doublings reach any size."""
+    known = UNKNOWN_MEGABYTES if need is None else math.ceil((MARGIN * need + SNAKEMAKE) / 10**6)
+    return known * 2 ** (attempt - 1)
+
+
+def minutes(work: Work | None, threads: int, attempt: int) -> int:
+    """`runtime` of a job, doubled at each further attempt."""
+    known = UNKNOWN_MINUTES
+    if work is not None:
+        computing = work.operations / (OPERATIONS_PER_SECOND * threads)
+        known = START + math.ceil((computing + work.bytes / BYTES_PER_SECOND) / 60)
+    return known * 2 ** (attempt - 1)
+
+
+def dataset_need(available: int, features: int) -> int:
+    """Bytes while all available samples are read and some are chosen and scaled: a few copies."""
+    return INTERPRETER + 4 * FLOAT64 * available * features
+
+
+def dataset_work(available: int, features: int) -> Work:
+    """Reading, choosing, scaling and writing samples: a few passes over them."""
+    values = available * features
+    return Work(20 * values, 4 * FLOAT64 * values)
+
+
+def kernel_work(
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int
+) -> Work:
+    """The NTK of every seed and block, written to the kernel file."""
+    blocks = samples // block
+    return Work(
+        seeds * blocks * _kernel_operations(block, features, depth, width),
+        kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
+    )
+
+
+def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) -> Work:
+    """The closest pair among all samples, for every seed: an NTK of which nothing is kept."""
+    return Work(
+        seeds * _kernel_operations(samples, features, depth, width), FLOAT64 * samples * features
+    )
+
+
+def spectrum_work(
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int
+) -> Work:
+    """Eigenvalues of every kernel: 4/3 n³ for all of them, the factor that takes the place of K in
+    linear networks, for each kernel and once a seed, and the rank of the inputs."""
+    blocks = samples // block
+    factor = 4 * block * features * min(block, features)
+    per_seed = 4 * features**3 + 2 * (features + depth * width) * features**2
+    return Work(
+        seeds * (blocks * (4 / 3 * block**3 + factor) + per_seed) + blocks * factor,
+        kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
+    )
+
+
+def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:
+    """Two products a layer for each pair of samples (`ntkcond.kernel`); tiles on the diagonal, at
+    most 1,024 wide on a CPU, are computed in full. And the forward and backward passes."""
+    pairs = n * (n + min(n, 1024)) / 2
+    a_pair = 2 * (features + 2 * depth * width)
+    a_sample = 4 * (features + depth * width) * width if depth else 0
+    return pairs * a_pair + n * a_sample

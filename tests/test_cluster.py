@@ -1,0 +1,60 @@
+"""What a job asks a cluster for: more when there is more to do, never less than was measured."""
+
+import pytest
+
+from ntkcond import cluster, needs
+
+SIZES = {
+    "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
+}  # fmt: skip
+WORK = {
+    cluster.kernel_work: ("block", "samples", "features", "depth", "width", "seeds"),
+    cluster.spectrum_work: ("block", "samples", "features", "depth", "width", "seeds"),
+    cluster.angle_work: ("samples", "features", "depth", "width", "seeds"),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_work_grows_with_each_size_and_threads_share_it(work):
+    sizes = {name: SIZES[name] for name in WORK[work]}
+    before = work(**sizes)
+    for name in sizes:
+        more = work(**{**sizes, name: 2 * sizes[name]})
+        assert more.operations > before.operations
+        assert more.bytes >= before.bytes
+    large = before._replace(operations=1e14)
+    assert cluster.minutes(large, 8, 1) < cluster.minutes(large, 1, 1) / 4
+
+
+def test_a_data_set_takes_more_with_more_samples():
+    small, large = cluster.dataset_work(60_000, 784), cluster.dataset_work(120_000, 784)
+    assert large.operations > small.operations and large.bytes > small.bytes
+    assert cluster.dataset_need(120_000, 784) > cluster.dataset_need(60_000, 784)
+
+
+@pytest.mark.parametrize("need", [None, 3_000_000_000])
+@pytest.mark.parametrize("work", [None, cluster.Work(1e13, 1e9)])
+def test_each_attempt_asks_for_twice_as_much(need, work):
+    for attempt in (1, 2):
+        assert cluster.megabytes(need, attempt + 1) == 2 * cluster.megabytes(need, attempt)
+        assert cluster.minutes(work, 1, attempt + 1) == 2 * cluster.minutes(work, 1, attempt)
+
+
+def test_a_job_without_work_still_has_time_to_start():
+    assert cluster.minutes(cluster.Work(0, 0), 1, 1) == cluster.START
+
+
+def test_requests_are_above_what_was_measured():
+    """Peak memory and seconds of the steps, with one thread: all of MNIST, blocks of 512, L = 10,
+    m = 512, one seed."""
+    n, samples, d, depth, m = 512, 60_000, 784, 10, 512
+    measured = {  # bytes, seconds
+        "kernel": (624e6, 27.6),
+        "spectrum": (822e6, 14.9),
+    }
+    for step, (peak, seconds) in measured.items():
+        sizes = (n, samples, d, depth, m)
+        need = getattr(needs, f"{step}_need")(*(sizes if step == "kernel" else (n, samples, d)))
+        work = getattr(cluster, f"{step}_work")(*sizes, 1)
+        assert cluster.megabytes(need.bytes, 1) * 1e6 > peak + cluster.SNAKEMAKE
+        assert 60 * (cluster.minutes(work, 1, 1) - cluster.START) > seconds
