@@ -9,7 +9,8 @@
 # --no-accounting: without slurmdbd and its database, as many small clusters are.
 # --gpus N: declares N GPUs that are not there, so that jobs can ask for them.
 #
-# Not for real use: no limits on who submits, and everything listens on this machine only.
+# Not for real use: whoever has an account on this machine may submit, and nothing limits a job but
+# its memory and time.
 # It refuses to touch a Slurm that it has not set up.
 set -euo pipefail
 
@@ -44,10 +45,12 @@ install_packages() {
     # policy-rc.d: the packages' own services would start without a configuration
     local policy=/usr/sbin/policy-rc.d made=no
     [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy; chmod +x $policy; made=yes; }
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
-        >/dev/null
+    local installed=yes
+    apt-get update -qq &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            "${missing[@]}" >/dev/null || installed=no
     if [ $made = yes ]; then rm $policy; fi
+    [ $installed = yes ] || fail "apt-get could not install ${missing[*]}"
 }
 
 write_configuration() {
@@ -184,6 +187,8 @@ down() {
         pid=$(cat /run/munge/munged.pid 2>/dev/null) && kill "$pid" || true
         rm -f $run/munge-is-ours
     fi
+    # With it, Slurm's commands, which the plugin runs at each start of Snakemake, would wait 10 s.
+    if grep -sqxF "$mark" $conf/slurm.conf; then rm $conf/slurm.conf; fi
 }
 
 status() {
@@ -195,5 +200,5 @@ case "${1:-}" in
 up) shift; up "$@" ;;
 down) down ;;
 status) status ;;
-*) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
