@@ -95,6 +95,14 @@ def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
         assert (drawn[np.isfinite(drawn)] <= 1e13).all()
 
 
+@pytest.mark.parametrize("dataset", TABLE.dataset.unique())
+def test_fig2_of_one_verdict_alone_is_drawn(tmp_path, dataset):
+    """Where every κ is infinite, the log axis has nothing to go by."""
+    style.save(fig2.draw(TABLE[TABLE.dataset == dataset]), tmp_path / "fig2.png")
+    one_point = TABLE[(TABLE.dataset == dataset) & (TABLE.depth == 1)].iloc[:1]
+    style.save(fig2.draw(one_point), tmp_path / "fig2.png")
+
+
 def test_fig2_can_be_redrawn_from_its_csv_alone(tmp_path):
     text = TABLE.to_csv(index=False)
     for name, numbers in (("a.png", TABLE), ("b.png", pd.read_csv(io.StringIO(text)))):

@@ -140,6 +140,8 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
     angles.set_ylim(bottom=0)
     angles.set_title("(a) separation")
     kappas.set_ylabel("NTK condition number\n" rf"$\kappa$ of $n$ = {sizes} samples")
+    if not np.isfinite(numbers[["kappa_mean", "kappa_lower_bound"]]).any(axis=None):
+        kappas.set_ylim(1, 100)  # every κ is ∞: an empty axis, which a log scale cannot choose
     kappas.set_yscale("log")
     low, high = kappas.get_ylim()
     if high < 100 * low:  # fewer than two decades would have no tick at a power of ten
