@@ -221,9 +221,8 @@ CHANGES: dict[str, list[Change]] = {
         code("figures/output.py"),
     ],
     "`steps/download.py`: a file that is there and whole is kept": [code("steps/download.py")],
-    "`config.py`, `provenance.py`, `run_lock.py`, which the workflow uses and no step": [
-        code("config.py", "provenance.py", "run_lock.py")
-    ],
+    "`config.py`, `provenance.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no"
+    " step": [code("config.py", "provenance.py", "cluster.py", "run_lock.py")],
     **{f"`figures/{name}.py`": [code(f"figures/{name}.py")] for name in ("fig1", "fig2", "fig4")},
     **{
         f"`steps/{name}.py`": [code(f"steps/{name}.py")]

@@ -6,11 +6,11 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from conftest import ROOT
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.config import SCHEMA, check, dataset_settings, experiment, sample_count
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.errors import UserError
+from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 OVERLAYS = sorted((ROOT / "config").glob("*.yaml"))
