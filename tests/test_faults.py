@@ -21,7 +21,7 @@ import pytest
 
 from workflow import command, contents, environment, planned, snakemake
 
-KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "9"))
+KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "6"))
 # What is killed while it is made: a file of each, and what is made from it.
 VICTIMS = {
     "dataset": ["datasets/digits.h5", "kernels", "spectra", "angles", "*.csv", "fig2.*"],
@@ -205,7 +205,9 @@ def test_a_truncated_file_is_named_never_read_and_made_again_once_deleted(finish
     assert f"results/{name}: damaged" in output
     assert "Delete it" in output
     path.unlink()
-    delete(project, "conditioning.csv", "angles.csv", "fig2.*")  # or nothing needed it any more
+    delete(project, "fig2.*")
     snakemake(project)
-    assert contents(project) == contents(finished)
+    assert contents(project).items() <= contents(finished).items()  # all that something needs
     assert planned(project) == {}
+    snakemake(project, f"results/{name}")
+    assert path.read_bytes() == (finished / "results" / name).read_bytes()

@@ -21,10 +21,10 @@ def remove_dead_locks(folder: Path) -> bool:
     Where flock does not reach all machines that share a file system, being alone proves nothing
     about the others: only locks of this machine are removed, the rest left to snakemake --unlock.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     host, dead = socket.gethostname(), []
     # a file system may forbid writing, or know no flock: then Snakemake's own way is left
     with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "at_work").open("a+", encoding="utf-8")
         _held.append(file)
         with contextlib.suppress(BlockingIOError):
