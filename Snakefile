@@ -42,4 +42,5 @@ rule all:
 
 
 onstart:
+    refuse_a_second_run()
     refuse_what_cannot_fit()

@@ -1,6 +1,7 @@
 """What runs again after which change: each line of docs/caching.md, tried."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -147,6 +148,7 @@ def other_content(file: Path, date: float | None = None) -> None:
 
 
 KERNEL = "results/kernels/digits/relu/depth2.h5"
+SPECTRUM = "results/spectra/digits/relu/depth2.h5"
 
 
 def kernel_of_another_run(project: Path) -> None:
@@ -154,11 +156,32 @@ def kernel_of_another_run(project: Path) -> None:
         file["kernel"][0, 0, 0, 0] += 1
 
 
-def kernel_made_by_hand(project: Path) -> None:
-    date = (project / KERNEL).stat().st_mtime
-    with h5py.File(project / KERNEL, "r+") as file:
+def in_place_of(name: str, change: Callable[[Path], None]) -> Change:
+    """Another file under this name, with the date of the old one."""
+
+    def put(project: Path) -> None:
+        path = project / name
+        date = path.stat().st_mtime
+        change(path)
+        os.utime(path, (date, date))
+
+    return put
+
+
+def made_by_hand(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
         file.attrs["made_by"] = "a step run by hand"
-    os.utime(project / KERNEL, (date, date))
+
+
+def that_of_another_depth(path: Path) -> None:
+    shutil.copy(path.with_name("depth0.h5"), path)
+
+
+def record_of_an_older_snakemake(project: Path) -> None:
+    for path in (project / ".snakemake/metadata").rglob("*"):
+        if path.is_file():
+            record = json.loads(path.read_text("utf-8"))
+            path.write_text(json.dumps({**record, "record_format_version": 5}), "utf-8")
 
 
 NOT_USED = [
@@ -208,8 +231,8 @@ CHANGES: dict[str, list[Change]] = {
     "`spectrum.py`, `rank.py`": [code("spectrum.py"), code("rank.py")],
     "`duplicates.py`": [code("duplicates.py")],
     "`infinite_width.py`": [code("infinite_width.py")],
-    "`storage.py`, `command.py`, `errors.py`, `units.py`": [
-        code(name) for name in ("storage.py", "command.py", "errors.py", "units.py")
+    "`storage.py`, `command.py`, `provenance.py`, `errors.py`, `units.py`": [
+        code(f"{name}.py") for name in ("storage", "command", "provenance", "errors", "units")
     ],
     "`datasets/samples.py`": [code("datasets/samples.py")],
     "`datasets/registry.py`": [code("datasets/registry.py")],
@@ -221,8 +244,9 @@ CHANGES: dict[str, list[Change]] = {
         code("figures/output.py"),
     ],
     "`steps/download.py`: a file that is there and whole is kept": [code("steps/download.py")],
-    "`config.py`, `provenance.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no"
-    " step": [code("config.py", "provenance.py", "cluster.py", "run_lock.py")],
+    "`config.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no step": [
+        code("config.py", "cluster.py", "run_lock.py")
+    ],
     **{f"`figures/{name}.py`": [code(f"figures/{name}.py")] for name in ("fig1", "fig2", "fig4")},
     **{
         f"`steps/{name}.py`": [code(f"steps/{name}.py")]
@@ -263,8 +287,15 @@ CHANGES: dict[str, list[Change]] = {
     "`.snakemake` is lost, and scipy changed": [
         one_after_the_other(lose_the_record, version("scipy"))
     ],
-    "`.snakemake` is lost, and one kernel is a file made by hand": [
-        one_after_the_other(lose_the_record, kernel_made_by_hand)
+    "`.snakemake` is lost, and one spectrum is that of another depth": [
+        one_after_the_other(lose_the_record, in_place_of(SPECTRUM, that_of_another_depth))
+    ],
+    "`.snakemake` is of an older Snakemake, in another format": [record_of_an_older_snakemake],
+    "`.snakemake` is of an older Snakemake, and `width` changed": [
+        one_after_the_other(record_of_an_older_snakemake, setting("width", 25))
+    ],
+    "a spectrum made by hand is put in place, with the old date": [
+        in_place_of(SPECTRUM, made_by_hand)
     ],
 }  # fmt: skip
 CASES = [

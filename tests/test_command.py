@@ -11,6 +11,7 @@ import torch
 from ntkcond import command, resources
 from ntkcond.errors import UserError
 from ntkcond.needs import Need, spectrum_need
+from ntkcond.provenance import code_digest
 
 
 def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
@@ -55,6 +56,21 @@ command.run(main, command.parser("A step."))
     assert said in done.stderr
     assert said in log.read_text("utf-8")
     assert ("Traceback" in done.stderr) == (status == 2)
+
+
+def test_a_step_refuses_when_its_code_is_not_what_snakemake_took_the_digest_of(tmp_path):
+    def fig4(code: str) -> subprocess.CompletedProcess:
+        made_by = repr({"settings": {}, "code": code, "versions": {}})
+        step = [sys.executable, "-m", "ntkcond.steps.fig4", "--output", tmp_path / "fig4.pdf"]
+        return subprocess.run(
+            [*step, "--made-by", made_by], capture_output=True, text=True, check=False
+        )
+
+    refused = fig4("0")
+    assert refused.returncode == 1
+    assert "the code was changed after Snakemake had started" in refused.stderr
+    assert not list(tmp_path.iterdir())
+    assert fig4(code_digest("ntkcond.steps.fig4")).returncode == 0
 
 
 def test_too_little_memory_is_said_before_the_work():

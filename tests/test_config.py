@@ -38,10 +38,11 @@ def test_the_overlays_are_allowed(overlay):
     check(config, ROOT)
 
 
-def test_the_name_of_a_data_set_is_text():
+@pytest.mark.parametrize("name", [1, "007", "NA", "nan", "a b", "../x"])
+def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
     config = copy.deepcopy(DEFAULT)
-    config["datasets"][1] = {"source": "mnist"}
-    with pytest.raises(UserError, match="in quotes if it is a number"):
+    config["datasets"][name] = {"source": "mnist"}
+    with pytest.raises(UserError, match="begins with a letter"):
         check(config, ROOT)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workflow import command, contents, environment, planned, snakemake
+from workflow import SMALL, command, contents, environment, planned, skip, snakemake, write_config
 
 KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "6"))
 # What is killed while it is made: a file of each, and what is made from it.
@@ -63,14 +63,17 @@ def wait_until(condition, seconds: float, pause: float = 0.01) -> bool:
 
 
 @contextlib.contextmanager
-def running(project: Path) -> Iterator[subprocess.Popen]:
+def running(
+    project: Path, *arguments: str, output: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen]:
     """Snakemake at work in the background; whatever is left of it is killed at the end."""
     process = subprocess.Popen(
-        command(),
+        command(*arguments),
         cwd=project,
         env=environment(project),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        text=True,
         start_new_session=True,
     )
     try:
@@ -134,14 +137,45 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
     assert kills.total() == KILLS
 
 
+def test_what_a_killed_run_left_at_work_does_not_write_into_the_next(finished, project):
+    """The killed run has other settings: what it would write late is seen in the end."""
+    delete(project, "angles", "angles.csv", "fig2.*")
+    write_config(project, {**SMALL, "width": 25})
+    with running(project) as process:
+        assert wait_until(lambda: steps(project, "angle"), 60)
+        process.kill()  # its jobs go on, for a moment
+        process.wait()
+        write_config(project, SMALL)
+        snakemake(project)
+    assert contents(project).items() <= contents(finished).items()  # all that something needs
+    assert planned(project) == {}
+
+
+def test_interrupted_at_the_keyboard_it_ends_without_a_traceback(finished, project):
+    delete(project, "angles", "angles.csv", "fig2.*")
+    with running(project, output=subprocess.PIPE) as process:
+        assert wait_until(lambda: steps(project, "angle"), 60)
+        time.sleep(3)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        output = process.communicate(timeout=120)[0]
+    assert process.returncode != 0
+    assert "ntkcond/steps" not in output.replace(os.sep, "/")
+    snakemake(project)
+    assert contents(project) == contents(finished)
+
+
 def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, project):
-    delete(project, "kernels", "spectra", "conditioning.csv", "fig2.*")
-    with running(project) as first:
+    delete(project, "kernels", "spectra", "conditioning.csv", "fig*.*")
+    with running(project, "results/fig2.pdf") as first:
         assert wait_until(lambda: steps(project), 60)
-        second = snakemake(project, check=False)
-        assert second.returncode != 0
-        assert "no other Snakemake process" in second.stderr
+        snakemake(project, "results/angles.csv")  # nothing to be done, whoever is at work
+        for target in ("results/fig2.pdf", "results/fig4.pdf"):  # the same files, and others
+            second = snakemake(project, target, check=False)
+            assert second.returncode != 0
+            assert "another Snakemake" in second.stderr or "no other Snakemake" in second.stderr
+            assert not steps(project, "fig4")
         assert first.wait(timeout=300) == 0
+    snakemake(project)
     assert contents(project) == contents(finished)
     assert planned(project) == {}
 
@@ -154,7 +188,7 @@ def small_disk(project):
     disk.mkdir()
     size = ["-o", "size=600k", "none"]
     if subprocess.run(["mount", "-t", "tmpfs", *size, disk], check=False).returncode:
-        pytest.skip("mounting a small disk needs root")
+        skip("disk", "mounting a small disk needs root")
     yield disk
     subprocess.run(["umount", disk], check=True)
 
@@ -195,19 +229,16 @@ def test_read_only_results_are_named_and_lose_nothing(finished, project, small_d
     assert contents(project) == contents(finished)
 
 
-@pytest.mark.parametrize("name", ["kernels/digits/relu/depth2.h5", "datasets/digits.h5"])
-def test_a_truncated_file_is_named_never_read_and_made_again_once_deleted(finished, project, name):
+@pytest.mark.parametrize("keep", [0, 0.5, 0.99])
+@pytest.mark.parametrize(
+    "name", ["spectra/digits/relu/depth2.h5", "datasets/digits.h5", "fig2.png"]
+)
+def test_a_truncated_file_is_never_read_and_made_again(finished, project, name, keep):
+    """With the date it had: that a crash of the machine or a full quota left it so."""
     path = project / "results" / name
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    done = snakemake(project, check=False)  # it is newer than what was made from it
-    output = done.stdout + done.stderr
-    assert done.returncode != 0
-    assert f"results/{name}: damaged" in output
-    assert "Delete it" in output
-    path.unlink()
-    delete(project, "fig2.*")
-    snakemake(project)
-    assert contents(project).items() <= contents(finished).items()  # all that something needs
-    assert planned(project) == {}
+    date, content = path.stat().st_mtime, path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    os.utime(path, (date, date))
     snakemake(project, f"results/{name}")
-    assert path.read_bytes() == (finished / "results" / name).read_bytes()
+    assert path.read_bytes() == content
+    assert contents(project).items() <= contents(finished).items()

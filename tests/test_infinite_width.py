@@ -20,6 +20,22 @@ def test_gradient_angle_has_the_check_values(depth):
     assert np.degrees(gradient_angle(theta, depth)) == pytest.approx(PHI[depth], abs=6e-4)
 
 
+def test_what_the_report_says_of_figure_1():
+    """Below 60° the gradient angle exceeds the input angle, the more the deeper; above, it stays
+    above 60°. The first holds up to 66.8° for L = 1 and 69.6° for L = 10."""
+    theta = np.radians(np.linspace(0.5, 180, 360))
+    small = np.degrees(theta) < 60
+    before = theta
+    for depth in range(1, 1001):
+        angle = gradient_angle(theta, depth)
+        assert (angle[small] > before[small]).all()
+        assert (angle[~small] > np.radians(60)).all()
+        before = angle
+    for depth, edge in ((1, 66.8), (10, 69.6)):
+        near = np.radians([edge - 0.1, edge + 0.1])
+        assert list(gradient_angle(near, depth) > near) == [True, False]
+
+
 def test_gradient_angle_of_depth_zero_is_the_input_angle():
     theta = np.linspace(0.01, 3.0, 50)
     assert gradient_angle(theta, 0) == pytest.approx(theta, rel=1e-12)

@@ -1,7 +1,10 @@
 """The code digest: it sees every module that a step loads, and nothing but what they do."""
 
+import ast
+import hashlib
 import importlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -99,6 +102,18 @@ def test_digest_sees_a_change_in_any_module_that_the_step_loads(copy, module, ol
     assert digest("ntkcond.steps.fig4") == figure
 
 
+def test_digest_leaves_out_what_only_some_versions_of_python_have():
+    """3.12 added type_params to every function, 3.13 leaves empty fields out of ast.dump."""
+    function = ast.parse("def f(x): return x + 1").body[0]
+    before = provenance._text(function)
+    function.type_params = []
+    function._fields = (*ast.FunctionDef._fields, "type_params")
+    assert provenance._text(function) == before
+    assert "[]" not in before
+    function.body[0].value.right.value = 2
+    assert provenance._text(function) != before
+
+
 @pytest.mark.parametrize(
     "module", ["kernel", "network", "activations", "spectrum", "rank", "needs"]
 )
@@ -124,3 +139,19 @@ def test_versions_are_those_of_the_packages_that_numbers_depend_on():
         assert versions[package] == installed.partition("+")[0]
     assert "matplotlib" not in versions
     assert "matplotlib" in provenance.package_versions("ntkcond.steps.fig4")
+
+
+def test_a_file_is_read_again_only_when_something_happened_to_it(tmp_path, monkeypatch):
+    path, memory = tmp_path / "samples.npy", tmp_path / "records/sha256.json"
+    path.write_bytes(b"one")
+    first = provenance.remembered_sha256(path, memory)
+    assert first == hashlib.sha256(b"one").hexdigest()
+    with monkeypatch.context() as patched:
+        patched.setattr(provenance, "sha256_of", None)  # would fail if it were asked
+        assert provenance.remembered_sha256(path, memory) == first
+    before = path.stat()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if nothing had happened
+    assert provenance.remembered_sha256(path, memory) == hashlib.sha256(b"two").hexdigest()
+    memory.write_text("damaged")
+    assert provenance.remembered_sha256(path, memory) == hashlib.sha256(b"two").hexdigest()

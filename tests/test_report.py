@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ntkcond.provenance import made_by
-from workflow import SMALL, snakemake, write_config
+from workflow import SMALL, skip, snakemake, write_config
 
 FIGURES = ("results/fig1.png", "results/fig2.png", "results/fig4.png")
 
@@ -122,7 +122,7 @@ def browser(page):
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if not chromium or not driver:
-        pytest.skip("chromium and chromedriver are not both on PATH")
+        skip("browser", "chromium and chromedriver are not both on PATH")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

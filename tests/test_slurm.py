@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ntkcond import cluster, needs
-from workflow import SMALL, copy_of_the_project, environment, write_config
+from workflow import SMALL, copy_of_the_project, environment, skip, write_config
 
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
 KERNEL = "results/kernels/synthetic/relu/depth2.h5"
@@ -32,8 +32,10 @@ def why_not() -> str | None:
     return None
 
 
-REASON = why_not()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.fixture(scope="module", autouse=True)
+def _needs_slurm():
+    if reason := why_not():
+        skip("slurm", reason)
 
 
 def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:

@@ -13,6 +13,7 @@ from ntkcond import storage
 from ntkcond.errors import UserError
 from ntkcond.storage import read_hdf5, replacing, require_space, write_hdf5
 from ntkcond.units import size
+from workflow import skip
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -46,6 +47,16 @@ def test_a_killed_write_leaves_no_file_and_the_next_one_clears_up(tmp_path):
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+def test_what_another_machine_is_writing_is_let_be(tmp_path):
+    other = tmp_path / ".a.h5.elsewhere.1.tmp"
+    mine = tmp_path / f".a.h5.{storage.socket.gethostname()}.{2**22 + 1}.tmp"  # no such process
+    for path in (other, mine):
+        path.write_bytes(b"half")
+    with replacing(tmp_path / "a.h5") as temporary:
+        temporary.write_bytes(b"whole")
+    assert sorted(os.listdir(tmp_path)) == [other.name, "a.h5"]
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of 1 MB."""
@@ -53,7 +64,7 @@ def small_disk(tmp_path):
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder]
     if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
+        skip("disk", "mounting a small disk needs root")
     yield folder
     subprocess.run(["umount", folder], check=True)
 

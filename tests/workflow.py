@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,14 @@ SMALL = {
     },
 }
 KERNELS = 8  # data sets × activations × depths
+
+
+def skip(what: str, reason: str) -> None:
+    """Skips a test that needs a disk, slurm or browser; where NTKCOND_TEST_REQUIRE names it, as in
+    CI, its lack is a failure."""
+    if what in os.environ.get("NTKCOND_TEST_REQUIRE", "").split():
+        pytest.fail(f"{reason}, though NTKCOND_TEST_REQUIRE has {what}")
+    pytest.skip(reason)
 
 
 def copy_of_the_project(place: Path) -> Path:

@@ -5,6 +5,7 @@ import ast
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ import psutil
 from tqdm import tqdm
 
 from ntkcond.errors import UserError
+from ntkcond.provenance import code_digest
 from ntkcond.storage import explained
 
 T = TypeVar("T")
@@ -74,19 +76,31 @@ def count_or_all(text: str) -> int | str:
     return text if text == "all" else at_least(2)(text)
 
 
-def run(main: Callable[[argparse.Namespace], None], options: argparse.ArgumentParser) -> None:
-    """Parses the command line and runs the step; a UserError becomes one line and exit status 1."""
+def run(
+    main: Callable[[argparse.Namespace], None],
+    options: argparse.ArgumentParser,
+    chosen: Callable[[argparse.Namespace], list[str]] = lambda arguments: [],
+) -> None:
+    """Parses the command line and runs the step; a UserError becomes one line and exit status 1.
+
+    chosen: dotted names of the modules that the step picks by its arguments.
+    """
     arguments = options.parse_args()
     _end_with_snakemake()
     try:
         with _logging_to(arguments.log):
-            _run(main, arguments)
+            _run(main, arguments, chosen(arguments))
     except UserError as error:  # there is no log to say it in
         sys.exit(f"ntkcond: {error}")
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
 
 
-def _run(main: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
+def _run(
+    main: Callable[[argparse.Namespace], None], arguments: argparse.Namespace, chosen: list[str]
+) -> None:
     try:
+        _refuse_other_code(arguments.made_by, chosen)
         main(arguments)
     except UserError as error:
         log.error("ntkcond: %s", error)
@@ -97,6 +111,16 @@ def _run(main: Callable[[argparse.Namespace], None], arguments: argparse.Namespa
             sys.exit(1)
         log.exception("ntkcond: this should not happen; please report it with this log")
         sys.exit(2)
+
+
+def _refuse_other_code(made_by: dict | None, chosen: list[str]) -> None:
+    """Raises UserError if the code is not that of which Snakemake took the digest when it started:
+    what this step would write is then not what Snakemake will record."""
+    step = sys.modules["__main__"].__spec__
+    if made_by and step and made_by["code"] != code_digest(step.name, *chosen):
+        raise UserError(
+            "the code was changed after Snakemake had started. Run the same command again"
+        )
 
 
 def _end_with_snakemake() -> None:

@@ -5,6 +5,7 @@ Read by the Snakefile at every start: nothing heavy is imported here.
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -134,6 +135,8 @@ def _check_raw_files(config: dict, name: str, project: Path | str) -> None:
     file = config["datasets"][name].get("file")
     if file and not resolved(file, project).is_file():
         raise UserError(f"datasets.{name}.file: {resolved(file, project)}: no such file")
+    if file and not os.access(resolved(file, project), os.R_OK):
+        raise UserError(f"datasets.{name}.file: {resolved(file, project)}: may not be read")
     data_dir = resolved(config["data_dir"], project)
     for raw_file in SOURCES[dataset_settings(config, name)["source"]].raw_files:
         if not data_dir.is_dir():

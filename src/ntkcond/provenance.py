@@ -6,13 +6,18 @@ this package that it imports, directly or not: comments, docstrings and formatti
 it, a changed constant three imports away is. Imports must therefore be static (`import` or
 `from … import` anywhere in a module); tests/test_provenance.py holds the walk against sys.modules.
 
-Read by the Snakefile at every start: standard library only.
+Read by the Snakefile at every start: nothing beyond the standard library is loaded before it is
+needed.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import json
+import os
+import socket
 from pathlib import Path
 
 PACKAGE = "ntkcond"
@@ -30,17 +35,20 @@ VERSIONED = {
 }
 
 
-def made_by(settings: dict, *modules: str, inputs: dict[str, dict] | None = None) -> dict:
+def made_by(
+    settings: dict, *modules: str, of: dict | None = None, inputs: list[dict] | None = None
+) -> dict:
     """The one `params` entry of a rule: builtin types only, in a fixed order.
 
     settings: the part of the config that the rule uses. modules: dotted names of its step and of
-    what the step picks at run time. inputs: for each input file that a rule makes, its own
-    `made_by`; a digest of them enters, so that a file alone tells whether all it came from is
-    still what the config and the code would make.
+    what the step picks at run time. of: the job's wildcards. inputs: what the input files that
+    rules make were `made_by`; a digest of them enters, so that a file alone tells whether all it
+    came from is still what the config and the code would make.
     """
     return {
+        "of": of or {},
         "settings": settings,
-        "inputs": hashlib.sha256(repr(sorted((inputs or {}).items())).encode()).hexdigest(),
+        "inputs": hashlib.sha256(repr(inputs or []).encode()).hexdigest(),
         "code": code_digest(*modules),
         "versions": package_versions(*modules),
     }
@@ -83,6 +91,53 @@ def package_versions(*modules: str) -> dict[str, str]:
     }
 
 
+def made_by_of(path: Path | str) -> str | None:
+    """What an HDF5 file or a PNG says of what made it; None if it says nothing or cannot be
+    read."""
+    path = Path(path)
+    try:
+        if path.suffix == ".h5":
+            import h5py
+
+            with h5py.File(path, "r") as file:
+                return file.attrs.get("made_by")
+        from PIL import Image
+
+        with Image.open(path) as picture:
+            picture.verify()  # that it is whole; HDF5 looks by itself
+            return picture.info.get("made_by")
+    except Exception:  # a damaged file may fail in any way
+        return None
+
+
+def sha256_of(path: Path | str) -> str:
+    """sha256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remembered_sha256(path: Path | str, memory: Path) -> str:
+    """`sha256_of`, from a file of earlier answers while the file's inode says that it is the same:
+    a large one takes minutes to read, and every start of Snakemake and every job on a cluster asks.
+    """
+    path = Path(path).resolve()
+    inode = path.stat()
+    # whatever changes the content sets ctime to now, and nothing sets it back
+    state = [inode.st_ino, inode.st_size, inode.st_mtime_ns, inode.st_ctime_ns]
+    try:
+        known = json.loads(memory.read_text("utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    if known.get(str(path), {}).get("state") != state:
+        known[str(path)] = {"state": state, "sha256": sha256_of(path)}
+        with contextlib.suppress(OSError):  # not remembered, then
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            temporary = memory.with_name(f"{memory.name}.{socket.gethostname()}.{os.getpid()}")
+            temporary.write_text(json.dumps(known), "utf-8")
+            temporary.replace(memory)
+    return known[str(path)]["sha256"]
+
+
 class _Parsed:
     """A module's syntax tree as text and the dotted names that it may import."""
 
@@ -99,7 +154,18 @@ class _Parsed:
                 # `from ntkcond import kernel` names a module, `from ntkcond.kernel import f` not
                 self.imports += [f"{node.module}.{alias.name}" for alias in node.names]
             _drop_docstring(node)
-        self.tree = ast.dump(tree)
+        self.tree = _text(tree)
+
+
+def _text(node: object) -> str:
+    """A syntax tree in words. Unlike ast.dump, without fields that are empty: of these, each
+    version of Python has others."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(f'{name}={_text(v)}' for name, v in fields)})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_text, node))}]"
+    return repr(node)
 
 
 def _drop_docstring(node: ast.AST) -> None:

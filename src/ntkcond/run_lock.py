@@ -1,44 +1,63 @@
-"""The lock that a killed Snakemake leaves behind, removed when it is certain that nobody holds it.
+"""One Snakemake at a time in a folder, and no lock that outlives the run that took it.
 
-Snakemake locks a folder by files in .snakemake/locks that do not say whose they are: after a
-kill -9 or a power cut it refuses to run until a person unlocks it. Beside them we keep a lock that
-the kernel releases with its process (flock), shared by every Snakemake at work in the folder.
-Whoever gets it for itself alone knows that no other is alive.
+Snakemake locks files that a run makes, by notes in .snakemake/locks that do not say whose they are.
+After a kill -9 or a power cut they stay, and a person has to unlock; and a second run that makes
+other files is let in and at its end removes the notes of the first. Beside them, a run here holds
+a lock that the kernel releases with its process (flock), and that says where it runs.
 """
 
 import contextlib
 import fcntl
+import os
 import socket
 from pathlib import Path
 from typing import TextIO
 
+from ntkcond.errors import UserError
+
 _held: list[TextIO] = []  # open, and so locked, as long as this process lives
 
 
-def remove_dead_locks(folder: Path) -> bool:
-    """Joins those at work in the folder of a Snakemake's records; whether dead locks were removed.
-
-    Where flock does not reach all machines that share a file system, being alone proves nothing
-    about the others: only locks of this machine are removed, the rest left to snakemake --unlock.
+def take(folder: Path) -> None:
+    """Holds the lock of a folder of Snakemake's records until this process ends. Raises UserError
+    if another process holds it. Where the file system has no such locks, Snakemake's own are left.
     """
-    host, dead = socket.gethostname(), []
-    # a file system may forbid writing, or know no flock: then Snakemake's own way is left
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "at_work").open("a+", encoding="utf-8")
-        _held.append(file)
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left = list((folder / "locks").glob("*.lock"))
+        file = (folder / "running").open("a+", encoding="utf-8")
+        if not _lock(file):
             file.seek(0)
-            last_host = file.read()
-            if left and last_host == host:
-                dead = left
-            if not left or dead:
-                for path in dead:
-                    path.unlink(missing_ok=True)
-                file.truncate(0)
-                file.write(host)
-                file.flush()
-        fcntl.flock(file, fcntl.LOCK_SH)
-    return bool(dead)
+            raise UserError(
+                f"another Snakemake is at work in this folder ({file.read() or 'just started'})."
+                " Let it finish, or use another folder: snakemake --directory"
+            )
+        file.truncate(0)
+        file.write(f"{socket.gethostname()}, process {os.getpid()}")
+        file.flush()
+        _held.append(file)
+
+
+def remove_dead_locks(folder: Path) -> bool:
+    """Removes the notes of a run that was killed; whether there were any.
+
+    flock may not reach the other machines that share a file system: if the last run was on one of
+    them, nothing is known, and its notes are left to `snakemake --unlock`.
+    """
+    notes = list((folder / "locks").glob("*.lock"))
+    removed = False
+    with contextlib.suppress(OSError):
+        if notes:
+            with (folder / "running").open("r+", encoding="utf-8") as file:
+                if _lock(file) and file.read().startswith(f"{socket.gethostname()}, "):
+                    for note in notes:
+                        note.unlink(missing_ok=True)
+                    removed = True
+    return removed
+
+
+def _lock(file: TextIO) -> bool:
+    """Whether the file is now locked by this process alone, until it is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

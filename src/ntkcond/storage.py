@@ -2,16 +2,16 @@
 
 import contextlib
 import errno
-import hashlib
+import glob
 import io
 import os
-import re
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
-from PIL import Image
+import psutil
 
 from ntkcond.errors import UserError
 from ntkcond.units import size
@@ -28,22 +28,34 @@ def replacing(path: Path | str) -> Iterator[Path]:
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     _clear_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
     try:
         with explained(path):
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def _clear_leftovers(path: Path) -> None:
-    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        pid = re.fullmatch(r"\..*\.(\d+)\.tmp", leftover.name)
-        if pid and not Path(f"/proc/{pid[1]}").exists() and Path("/proc/self").exists():
+    """Those of processes of this machine that are gone; of other machines nothing is known."""
+    prefix = f".{path.name}.{socket.gethostname()}."
+    for leftover in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        pid = leftover.name.removeprefix(prefix).removesuffix(".tmp")
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             leftover.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """The new name, too, is to outlast a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -140,22 +152,3 @@ def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
         ) from error
     with file:
         yield file
-
-
-def made_by_of(path: Path | str) -> str | None:
-    """What an HDF5 file or a PNG says of what made it (`ntkcond.provenance`); None if it says
-    nothing or cannot be read."""
-    try:
-        if Path(path).suffix == ".png":
-            with Image.open(path) as picture:
-                return picture.info.get("made_by")
-        with h5py.File(path, "r") as file:
-            return file.attrs.get("made_by")
-    except OSError:  # also what Pillow raises for a file that is no picture
-        return None
-
-
-def sha256_of(path: Path) -> str:
-    """sha256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

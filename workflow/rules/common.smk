@@ -1,7 +1,6 @@
 # The checked config, and what the rules take from it. No rules here.
 
 import functools
-import hashlib
 import inspect
 import os
 import re
@@ -10,12 +9,11 @@ import sys
 from pathlib import Path
 
 try:
-    from ntkcond import cluster, needs
+    from ntkcond import cluster, needs, run_lock
     from ntkcond import config as settings
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
-    from ntkcond.provenance import made_by
-    from ntkcond.run_lock import remove_dead_locks
+    from ntkcond.provenance import made_by, made_by_of, remembered_sha256
     from ntkcond.units import size
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -31,7 +29,7 @@ try:
 except UserError as error:
     sys.exit(f"ntkcond: error in the config: {error}")
 
-if workflow.is_main_process and remove_dead_locks(Path(".snakemake")):
+if workflow.is_main_process and run_lock.remove_dead_locks(Path(".snakemake")):
     print(
         "ntkcond: the run before was killed; its lock is removed, its work goes on", file=sys.stderr
     )
@@ -94,16 +92,6 @@ def artefact_options(made_with, records):
         paths = ",".join(os.path.relpath(each.benchmark, records) for each in its_rules)
         words.append(f"--artefact=results/{artefact}.csv={paths}")
     return shlex.join(words)
-
-
-def every(pattern, dataset):
-    """The pattern's files for each activation and depth of a data set."""
-    return expand(
-        pattern,
-        dataset=dataset,
-        activation=config["activations"],
-        depth=settings.experiment(config, dataset)["depths"],
-    )
 
 
 FIG2 = config["figures"]["fig2"]
@@ -186,6 +174,14 @@ def minutes_for(rule_name):
         return cluster.minutes(at_sizes(work, wildcards), threads, attempt)
 
     return minutes
+
+
+def refuse_a_second_run():
+    """Ends this run before its first job if another is at work in the same folder."""
+    try:
+        run_lock.take(Path(".snakemake"))
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")
 
 
 def refuse_what_cannot_fit():

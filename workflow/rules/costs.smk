@@ -26,7 +26,7 @@ rule costs:
     log:
         "results/logs/costs.log",
     params:
-        made_by=made_by({}, "ntkcond.steps.costs"),
+        made_by=costs_made_by(),
         options=lambda wildcards: artefact_options(MADE_WITH, RECORDS),
     message:
         "table of costs"

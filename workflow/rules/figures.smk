@@ -29,7 +29,7 @@ rule fig2:
     benchmark:
         "results/benchmarks/fig2.tsv"
     params:
-        made_by=fig2_made_by(),
+        made_by=lambda wildcards: fig2_made_by(),
     message:
         "figure 2"
     shell:

@@ -1,12 +1,5 @@
 # From samples to tables: NTKs, their spectra, the closest pairs of gradients.
 
-FIG2 = config["figures"]["fig2"]
-KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
-
-
-SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
-ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
-
 
 rule kernel:
     input:
@@ -23,8 +16,8 @@ rule kernel:
         runtime=minutes_for("kernel"),
         gpu=gpus,
     params:
-        made_by=lambda wildcards: kernel_made_by(wildcards.dataset),
-        options=lambda wildcards: options(kernel_made_by(wildcards.dataset)["settings"]),
+        made_by=lambda wildcards: kernel_made_by(**wildcards),
+        options=lambda wildcards: options(kernel_made_by(**wildcards)["settings"]),
     message:
         "NTK of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -52,8 +45,8 @@ rule spectrum:
         runtime=minutes_for("spectrum"),
         gpu=gpus,
     params:
-        made_by=lambda wildcards: spectrum_made_by(wildcards.dataset),
-        options=lambda wildcards: options(spectrum_made_by(wildcards.dataset)["settings"]),
+        made_by=lambda wildcards: spectrum_made_by(**wildcards),
+        options=lambda wildcards: options(spectrum_made_by(**wildcards)["settings"]),
     message:
         "eigenvalues of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -78,8 +71,8 @@ rule angle:
         runtime=minutes_for("angle"),
         gpu=gpus,
     params:
-        made_by=lambda wildcards: angle_made_by(wildcards.dataset),
-        options=lambda wildcards: options(angle_made_by(wildcards.dataset)["settings"]),
+        made_by=lambda wildcards: angle_made_by(**wildcards),
+        options=lambda wildcards: options(angle_made_by(**wildcards)["settings"]),
     message:
         "closest pair of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
     shell:
@@ -91,7 +84,7 @@ rule angle:
 
 rule conditioning:
     input:
-        [every(SPECTRUM, dataset) for dataset in FIG2],
+        [SPECTRUM.format(**of) for of in in_fig2()],
     output:
         reported("results/conditioning.csv"),
     log:
@@ -99,16 +92,17 @@ rule conditioning:
     benchmark:
         "results/benchmarks/conditioning.tsv"
     params:
-        made_by=conditioning_made_by(),
+        made_by=lambda wildcards: conditioning_made_by(),
     message:
         "table of condition numbers"
     shell:
         "{PYTHON} -m ntkcond.steps.conditioning --spectra {input} --output {output} --log {log}"
+        " --made-by {params.made_by:q}"
 
 
 rule angles:
     input:
-        [every(ANGLE, dataset) for dataset in FIG2],
+        [ANGLE.format(**of) for of in in_fig2()],
     output:
         reported("results/angles.csv"),
     log:
@@ -116,8 +110,9 @@ rule angles:
     benchmark:
         "results/benchmarks/angles.tsv"
     params:
-        made_by=angles_made_by(),
+        made_by=lambda wildcards: angles_made_by(),
     message:
         "table of angles"
     shell:
         "{PYTHON} -m ntkcond.steps.angles --angles {input} --output {output} --log {log}"
+        " --made-by {params.made_by:q}"

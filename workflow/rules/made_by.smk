@@ -1,64 +1,64 @@
 # What each job depends on: the `made_by` of its params (ntkcond.provenance). No rules here.
 
 
-def sha256_of(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 @functools.cache
 def dataset_made_by(dataset):
     """The user's own file enters by its content: Snakemake looks at the content of an input only
     if its date is newer than that of the result, and a copy may well be older."""
-    of = dataset_options(dataset)
-    if "file" in of:
-        of["file"] = sha256_of(of["file"])
+    own = dataset_options(dataset)
+    if "file" in own:
+        own["file"] = remembered_sha256(own["file"], Path(".snakemake/sha256.json"))
     reader = settings.dataset_module(config, dataset)
-    return made_by(of, "ntkcond.steps.dataset", reader)
+    return made_by(own, "ntkcond.steps.dataset", reader, of={"dataset": dataset})
 
 
-def network_settings(dataset, *keys):
-    """The part of the config that a job depends on, beside its wildcards."""
+def network_made_by(step, keys, inputs, dataset, activation, depth):
+    """For a step that takes the named settings of a network."""
     own = settings.experiment(config, dataset)
-    return {key: own[key] for key in keys}
-
-
-@functools.cache
-def kernel_made_by(dataset):
     return made_by(
-        network_settings(dataset, "seeds", "width", "block"),
-        "ntkcond.steps.kernel",
-        inputs={"dataset": dataset_made_by(dataset)},
+        {key: own[key] for key in keys},
+        f"ntkcond.steps.{step}",
+        of={"dataset": dataset, "activation": activation, "depth": int(depth)},
+        inputs=inputs,
     )
 
 
 @functools.cache
-def spectrum_made_by(dataset):
-    return made_by(
-        network_settings(dataset, "seeds", "width"),
-        "ntkcond.steps.spectrum",
-        inputs={"dataset": dataset_made_by(dataset), "kernel": kernel_made_by(dataset)},
-    )
+def kernel_made_by(**of):
+    inputs = [dataset_made_by(of["dataset"])]
+    return network_made_by("kernel", ("seeds", "width", "block"), inputs, **of)
 
 
 @functools.cache
-def angle_made_by(dataset):
-    return made_by(
-        network_settings(dataset, "seeds", "width"),
-        "ntkcond.steps.angle",
-        inputs={"dataset": dataset_made_by(dataset)},
-    )
+def spectrum_made_by(**of):
+    inputs = [dataset_made_by(of["dataset"]), kernel_made_by(**of)]
+    return network_made_by("spectrum", ("seeds", "width"), inputs, **of)
+
+
+@functools.cache
+def angle_made_by(**of):
+    return network_made_by("angle", ("seeds", "width"), [dataset_made_by(of["dataset"])], **of)
+
+
+def in_fig2():
+    """The wildcards of all kernels that figure 2 is of."""
+    return [
+        {"dataset": dataset, "activation": activation, "depth": str(depth)}
+        for dataset in FIG2
+        for activation in config["activations"]
+        for depth in settings.experiment(config, dataset)["depths"]
+    ]
 
 
 @functools.cache
 def conditioning_made_by():
-    inputs = {path: spectrum_made_by(name) for name in FIG2 for path in every(SPECTRUM, name)}
+    inputs = [spectrum_made_by(**of) for of in in_fig2()]
     return made_by({}, "ntkcond.steps.conditioning", inputs=inputs)
 
 
 @functools.cache
 def angles_made_by():
-    inputs = {path: angle_made_by(name) for name in FIG2 for path in every(ANGLE, name)}
+    inputs = [angle_made_by(**of) for of in in_fig2()]
     return made_by({}, "ntkcond.steps.angles", inputs=inputs)
 
 
@@ -71,9 +71,13 @@ def fig2_made_by():
     return made_by(
         {name: {**dataset_options(name), **settings.experiment(config, name)} for name in FIG2},
         "ntkcond.steps.fig2",
-        inputs={"conditioning": conditioning_made_by(), "angles": angles_made_by()},
+        inputs=[conditioning_made_by(), angles_made_by()],
     )
 
 
 def fig4_made_by():
     return made_by({}, "ntkcond.steps.fig4")
+
+
+def costs_made_by():
+    return made_by({}, "ntkcond.steps.costs")

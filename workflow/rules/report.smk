@@ -41,7 +41,7 @@ def report_flag(path):
 
 
 def section(name):
-    """A function, which Snakemake calls only when it writes a report."""
+    """A function, which Snakemake (read in 9.27) calls only when it writes a report."""
 
     def category(wildcards):
         refuse_what_is_out_of_date()

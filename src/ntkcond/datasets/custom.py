@@ -13,7 +13,7 @@ import numpy as np
 
 from ntkcond.datasets.samples import Raw
 from ntkcond.errors import UserError
-from ntkcond.storage import sha256_of
+from ntkcond.provenance import sha256_of
 
 ARRAYS = ("x", "y", "x_test", "y_test")
 

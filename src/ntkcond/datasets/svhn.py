@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.torchvision_data import Download, datasets, verified
-from ntkcond.storage import sha256_of
+from ntkcond.provenance import sha256_of
 
 
 def load(data_dir: Path, options: dict) -> Raw:

@@ -50,13 +50,17 @@ def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
     table = groups.agg(
         jobs=("rule", "size"),
         jobs_measured=("wall_s", "count"),
-        wall_s=("wall_s", "sum"),
-        cpu_s=("cpu_s", "sum"),
+        wall_s=("wall_s", _sum),
+        cpu_s=("cpu_s", _sum),
         max_rss_mb=("max_rss_mb", "max"),
     )
     table = table.reset_index().round(2)  # the precision of the records
     table.insert(0, "artefact", artefact.csv.stem)
     return table
+
+
+def _sum(values: pd.Series) -> float:
+    return values.sum(min_count=1)  # of nothing: unknown, not 0
 
 
 def record(path: Path) -> dict[str, float]:

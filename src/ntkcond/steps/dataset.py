@@ -51,4 +51,4 @@ if __name__ == "__main__":
     options.add_argument("--features", type=int, help="synthetic: dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_argument("--file", type=Path, help="custom: .npy, .npz or .h5")
-    command.run(main, options)
+    command.run(main, options, chosen=lambda a: [registry.module_name(a.source)])
