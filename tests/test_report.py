@@ -59,8 +59,10 @@ def test_captions_have_the_settings_and_what_the_kernels_were_computed_with(page
     plain = re.sub(r"<[^>]*>|\s+", " ", shown["results/fig2.png"]["caption"])
     plain = re.sub(r" +", " ", plain)
     assert "synthetic : samples 60, n 20, width 24, depths 0, 2, seeds 1, 32" in plain
-    for step in ("dataset", "kernel", "spectrum", "angle", "conditioning", "angles", "fig2"):
+    for step in ("kernel", "spectrum", "angle", "conditioning", "angles", "fig2"):
         assert f" {step}: h5py " in plain
+    for dataset in ("digits", "synthetic"):
+        assert f" dataset {dataset} : h5py " in plain
     assert "torch 2.13.0" in plain
     assert made_by({}, "ntkcond.steps.kernel")["code"][:16] in plain
 

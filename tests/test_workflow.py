@@ -4,6 +4,8 @@ import functools
 import http.server
 import os
 import shutil
+import subprocess
+import sys
 import threading
 
 import h5py
@@ -16,6 +18,7 @@ from workflow import (
     SMALL,
     contents,
     copy_of_the_project,
+    environment,
     planned,
     snakemake,
     write_config,
@@ -98,12 +101,22 @@ def test_settings_of_the_command_line_have_their_types(project):
     assert planned(project, "--config", "width=48")["kernel"] == KERNELS
 
 
-def test_a_kernel_of_other_settings_is_refused(project):
-    other = project / "results/kernels/digits/relu/depth0.h5"
-    shutil.copy(other, project / "results/kernels/digits/relu/depth2.h5")
-    (project / "results/spectra/digits/relu/depth2.h5").unlink()
-    done = snakemake(project, "results/spectra/digits/relu/depth2.h5", check=False)
-    assert "depth2.h5: is a kernel of depth 0, not 2. Delete it" in done.stdout + done.stderr
+def test_a_kernel_of_another_depth_is_made_again_and_no_step_takes_it(project):
+    kernel = project / "results/kernels/digits/relu/depth2.h5"
+    shutil.copy(kernel.with_name("depth0.h5"), kernel)
+    spectrum = "results/spectra/digits/relu/depth2.h5"
+    (project / spectrum).unlink()
+    assert planned(project, spectrum) == {"kernel": 1, "spectrum": 1}
+    words = (
+        "--dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32 --width 24"
+        f" --kernel {kernel.relative_to(project)} --output other.h5"
+    )
+    by_hand = subprocess.run(
+        [sys.executable, "-m", "ntkcond.steps.spectrum", *words.split()],
+        cwd=project, env=environment(project), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert by_hand.returncode == 1
+    assert "depth2.h5: is a kernel of depth 0, not 2. Delete it" in by_hand.stderr
 
 
 def test_kernels_that_are_not_kept_are_gone_once_used(project):

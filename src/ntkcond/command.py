@@ -85,6 +85,8 @@ def run(
 
     chosen: dotted names of the modules that the step picks by its arguments.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ntkcond.steps has it meanwhile
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = options.parse_args()
     _end_with_snakemake()
     try:
