@@ -15,12 +15,14 @@ include: "workflow/rules/made_by.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/kernels.smk"
+include: "workflow/rules/training.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/costs.smk"
 include: "workflow/rules/unrecorded.smk"
 
 
-FIGURES = ["fig1", "fig2", "fig4"]
+FIGURES = ["fig1", "fig2", "fig3", "fig4"]
+TABLES = ["table_epochs", "table_generalization"]
 
 
 localrules:
@@ -30,7 +32,11 @@ localrules:
     angles,
     fig1,
     fig2,
+    fig3,
     fig4,
+    training,
+    table_epochs,
+    table_generalization,
     costs,
 
 
@@ -38,6 +44,7 @@ rule all:
     default_target: True
     input:
         expand("results/{figure}.{suffix}", figure=FIGURES, suffix=["pdf", "png", "csv"]),
+        expand("results/{table}.{suffix}", table=TABLES, suffix=["csv", "md"]),
         "results/costs.csv",
 
 

@@ -198,10 +198,11 @@ CHANGES: dict[str, list[Change]] = {
         comment("Snakefile", "config.yaml", "small.yaml", "workflow/rules/kernels.smk")
     ],
     "a new clone, beside the kept `results` and `.snakemake`": [move_to_a_new_clone],
-    "a deleted kernel, spectrum or table, while the figures are there": [
+    "a deleted kernel, spectrum, training run or table, while the figures are there": [
         delete(KERNEL),
         delete("results/spectra", "results/kernels", "results/datasets"),
         delete("results/conditioning.csv", "results/angles.csv"),
+        delete("results/training", "results/training.csv"),
     ],
     "a deleted log and a deleted benchmark record": [delete("results/logs", "results/benchmarks")],
     "`seeds`: one added": [setting("seeds", [1, 32, 111])],
@@ -216,6 +217,27 @@ CHANGES: dict[str, list[Change]] = {
     "`seed` of one data set: other samples": [setting("datasets.digits.seed", 1)],
     "`scale` of one data set": [setting("datasets.digits.scale", [0, 1])],
     "a data set that no figure shows": [setting("datasets.mnist.samples", 999)],
+    "`training.depths`: one added": [setting("training.depths", [1, 2, 3])],
+    "`training.depths`: one taken away": [setting("training.depths", [2])],
+    "`training.convention`, `seeds`, `activation` or `tf32`": [
+        setting("training.convention", "paper"),
+        setting("training.seeds", [1]),
+        setting("training.activation", "linear"),
+        setting("training.tf32", True),
+    ],
+    "`training.epochs`, which the data set has of its own": [setting("training.epochs", 7)],
+    "`training` of one data set: a learning rate added, more epochs, another batch or width": [
+        setting("datasets.digits.training.learning_rates", [8, 16, 64, 1e20]),
+        setting("datasets.digits.training.epochs", 4),
+        setting("datasets.digits.training.batch", 50),
+        setting("datasets.digits.training.width", 25),
+    ],
+    "`training` of one data set: learning rates in another order": [
+        setting("datasets.digits.training.learning_rates", [64, 8, 1e20])
+    ],
+    "`training.rate_for`": [setting("training.rate_for", "dataset")],
+    "`training.thresholds`": [setting("training.thresholds", [1])],
+    "`training.checkpoint_minutes`": [setting("training.checkpoint_minutes", 0)],
     "`theory.depths`": [setting("theory.depths", [1, 2])],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
     "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
@@ -224,13 +246,18 @@ CHANGES: dict[str, list[Change]] = {
         setting("data_dir", "elsewhere"),
         setting("datasets.mnist.mirrors", ["http://127.0.0.1:9/"]),
     ],
-    "`kernel.py`, `network.py`, `activations.py`, `needs.py`, `resources.py`": [
-        code(f"{name}.py") for name in ("kernel", "network", "activations", "needs", "resources")
+    "`kernel.py`": [code("kernel.py")],
+    "`network.py`, `activations.py`, `needs.py`, `resources.py`": [
+        code(f"{name}.py") for name in ("network", "activations", "needs", "resources")
     ],
     "`blocks.py`": [code("blocks.py")],
     "`spectrum.py`, `rank.py`": [code("spectrum.py"), code("rank.py")],
     "`duplicates.py`": [code("duplicates.py")],
     "`infinite_width.py`": [code("infinite_width.py")],
+    "`training.py`": [code("training.py")],
+    "`history.py`: what is recorded of a training run": [code("history.py")],
+    "`grid_search.py`": [code("grid_search.py")],
+    "`tables/output.py`": [code("tables/output.py")],
     "`storage.py`, `command.py`, `provenance.py`, `errors.py`, `units.py`": [
         code(f"{name}.py") for name in ("storage", "command", "provenance", "errors", "units")
     ],
@@ -247,12 +274,20 @@ CHANGES: dict[str, list[Change]] = {
     "`config.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no step": [
         code("config.py", "cluster.py", "run_lock.py")
     ],
-    **{f"`figures/{name}.py`": [code(f"figures/{name}.py")] for name in ("fig1", "fig2", "fig4")},
+    **{
+        f"`figures/{name}.py`": [code(f"figures/{name}.py")]
+        for name in ("fig1", "fig2", "fig3", "fig4")
+    },
+    **{
+        f"`tables/{name}.py`": [code(f"tables/{name}.py")]
+        for name in ("table_epochs", "table_generalization")
+    },
     **{
         f"`steps/{name}.py`": [code(f"steps/{name}.py")]
         for name in (
             "dataset", "kernel", "spectrum", "angle", "conditioning", "angles", "costs",
-            "fig1", "fig2", "fig4",
+            "train", "training", "table_epochs", "table_generalization",
+            "fig1", "fig2", "fig3", "fig4",
         )
     },
     **{name: [version(name)] for name in ("torch", "scipy", "numpy", "h5py", "pandas")},

@@ -7,9 +7,11 @@ import yaml
 from snakemake.utils import update_config
 
 from ntkcond.activations import ACTIVATIONS
-from ntkcond.config import SCHEMA, check, dataset_settings, experiment, sample_count
+from ntkcond.config import SCHEMA, check, dataset_settings, experiment, sample_count, training
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.errors import UserError
+from ntkcond.grid_search import READINGS
+from ntkcond.training import CONVENTIONS
 from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
@@ -73,7 +75,16 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("activations", ["gelu"], "activations[0]: 'gelu' is not allowed; it must be relu or"),
         ("seeds", [], "seeds: [] is not allowed; it must be a list of different whole numbers"),
         ("keep_kernels", "no", "keep_kernels: 'no' is not allowed; it must be true or false"),
-        ("figures", {"fig2": []}, "figures.fig2: [] is not allowed; it must be a list of at least"),
+        ("figures.fig2", [], "figures.fig2: [] is not allowed; it must be a list of at least"),
+        ("figures.fig3", ["synthetic"], "figures.fig3: synthetic has no labels to learn"),
+        ("training.epoch", 3, "training.epoch: there is no such setting. Did you mean 'epochs'?"),
+        ("training.learning_rates", [0], "learning_rates[0]: 0 is not allowed; it must be a num"),
+        ("training.learning_rates", ["1e-3"], "'1e-3' is not allowed; it must be a number above"),
+        ("training.learning_rates", [], "training.learning_rates: [] is not allowed"),
+        ("training.convention", "ntk", "convention: 'ntk' is not allowed; it must be authors or"),
+        ("training.batch", 0, "training.batch: 0 is not allowed; it must be a whole number from"),
+        ("datasets.digits.training.epochs", 0, "datasets.digits.training.epochs: 0 is not"),
+        ("datasets.digits.training.rate_for", "depth", "is one for all data sets: training.rate"),
         ("datasets.mnist.mirrors", ["ftp://x"], "datasets.mnist.mirrors[0]: 'ftp://x' is not"),
     ],
 )
@@ -98,6 +109,18 @@ def test_a_data_set_overrides_global_settings_for_itself():
     assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
 
 
+def test_a_data_set_overrides_training_for_itself():
+    config = changed("datasets.digits.training", {"epochs": 7, "learning_rates": [4, 0.5]})
+    own = training(config, "digits")
+    assert (own["epochs"], own["learning_rates"]) == (7, [0.5, 4])  # from small to large
+    assert own["batch"] == DEFAULT["training"]["batch"]
+    assert training(config, "mnist")["epochs"] == DEFAULT["training"]["epochs"]
+    assert own["width"] == DEFAULT["width"]
+    assert training(changed("datasets.digits.width", 64), "digits")["width"] == 64
+    assert training(changed("datasets.digits.training.width", 32), "digits")["width"] == 32
+    assert training(changed("training.width", 16), "digits")["width"] == 16
+
+
 def test_one_source_can_be_shown_at_two_sizes():
     config = changed("datasets.mnist_small", {"source": "mnist", "samples": 1000})
     config["figures"]["fig2"].append("mnist_small")
@@ -108,7 +131,13 @@ def test_one_source_can_be_shown_at_two_sizes():
 
 def test_the_schema_knows_the_activations_of_the_code():
     schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))
-    assert schema["properties"]["activations"]["items"]["enum"] == list(ACTIVATIONS)
+    assert schema["$defs"]["activation"]["enum"] == list(ACTIVATIONS)
+
+
+def test_the_schema_knows_the_conventions_and_readings_of_the_code():
+    known = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]["training"]["properties"]
+    assert known["convention"]["enum"] == list(CONVENTIONS)
+    assert known["rate_for"]["enum"] == list(READINGS)
 
 
 def test_the_default_config_has_every_data_set_that_the_code_knows():

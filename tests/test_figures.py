@@ -7,7 +7,8 @@ import pandas as pd
 import pypdf
 import pytest
 
-from ntkcond.figures import fig1, fig2, fig4, style
+from ntkcond.figures import fig1, fig2, fig3, fig4, style
+from test_grid_search import TRAINING
 
 DEPTHS = (0, 1, 2)
 
@@ -111,12 +112,17 @@ def test_fig2_can_be_redrawn_from_its_csv_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("draw", "numbers"),
-    [(fig1.draw, fig1.table([1, 10])), (fig2.draw, TABLE), (fig4.draw, fig4.table())],
-    ids=["fig1", "fig2", "fig4"],
+    ("draw", "numbers", "words"),
+    [
+        (fig1.draw, fig1.table([1, 10]), "degrees"),
+        (fig2.draw, TABLE, "degrees"),
+        (fig3.draw, fig3.table(TRAINING, "depth"), "training loss (nats)"),
+        (fig4.draw, fig4.table(), "degrees"),
+    ],
+    ids=["fig1", "fig2", "fig3", "fig4"],
 )
 @pytest.mark.filterwarnings("error")  # a layout that does not fit is a warning
-def test_pdf_is_vector_with_embedded_fonts_and_the_same_bytes_again(tmp_path, draw, numbers):
+def test_pdf_is_vector_with_embedded_fonts_and_the_same_bytes_again(tmp_path, draw, numbers, words):
     for name in ("a.pdf", "b.pdf"):
         style.save(draw(numbers), tmp_path / name, {"code": "abc"})
     assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
@@ -129,7 +135,7 @@ def test_pdf_is_vector_with_embedded_fonts_and_the_same_bytes_again(tmp_path, dr
         font = font.get_object()
         font = font["/DescendantFonts"][0].get_object() if "/DescendantFonts" in font else font
         assert "/FontFile2" in font["/FontDescriptor"].get_object()
-    assert "degrees" in page.extract_text()
+    assert words in page.extract_text()
 
 
 def test_colours_differ_in_lightness_along_depth():

@@ -13,7 +13,9 @@ import pytest
 from ntkcond.provenance import made_by
 from workflow import SMALL, skip, snakemake, write_config
 
-FIGURES = ("results/fig1.png", "results/fig2.png", "results/fig4.png")
+FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)}
+# Every epoch of every run; the same as a .csv, for reading.
+LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +34,9 @@ def content(page: Path, name: str):
 
 def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
     shown = content(page, "results")
-    files = {f"results/{path.name}" for path in (finished / "results").iterdir() if path.is_file()}
-    assert {*FIGURES, "results/costs.csv"} < files
+    names = {path.name for path in (finished / "results").iterdir() if path.is_file()} - LEFT_OUT
+    files = {f"results/{name}" for name in names}
+    assert {*FIGURES, "results/costs.csv", "results/table_epochs.csv"} < files
     assert set(shown) == files
     for path, entry in shown.items():
         data = base64.b64decode(entry["data_uri"].partition("base64,")[2])
@@ -43,7 +46,7 @@ def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
 def test_every_artefact_has_a_section_and_a_caption(page):
     shown = content(page, "results")
     sections = content(page, "categories")
-    assert [name[0] for name in sorted(sections)] == ["§", "§", "§", "∑"]
+    assert [name[0] for name in sorted(sections)] == ["§", "§", "§", "§", "∑"]
     assert {
         path for groups in sections.values() for group in groups.values() for path in group
     } == (set(shown))
@@ -88,10 +91,12 @@ def written_well(page: Path) -> bool:
 
 def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path):
     """A set of the user's own with an awkward name, one activation, one NTK of all samples."""
-    np.save(project / "mine.npy", np.random.default_rng(0).standard_normal((12, 6)))
+    rng = np.random.default_rng(0)
+    np.savez(project / "mine.npz", x=rng.standard_normal((12, 6)), y=np.arange(12) % 2)
     config = {**SMALL, "depths": [1], "activations": ["relu"], "block": "all"}
-    config["datasets"] = {"mine_": {"file": "mine.npy"}}
-    write_config(project, {**config, "figures": {"fig2": ["mine_"]}})
+    own = {"epochs": 2, "learning_rates": [1]}
+    config["datasets"] = {"mine_": {"file": "mine.npz", "training": own}}
+    write_config(project, {**config, "figures": {"fig2": ["mine_"], "fig3": ["mine_"]}})
     snakemake(project)
     snakemake(project, "--report", str(tmp_path / "other.html"))
     assert "mine_" in content(tmp_path / "other.html", "workflow_desc")

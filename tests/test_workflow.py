@@ -26,7 +26,7 @@ from workflow import (
 
 
 def test_every_artefact_is_made(finished):
-    for figure in ("fig1", "fig2", "fig4"):
+    for figure in ("fig1", "fig2", "fig3", "fig4"):
         for suffix in ("pdf", "png", "csv"):
             assert (finished / f"results/{figure}.{suffix}").stat().st_size > 0
     table = pd.read_csv(finished / "results/fig2.csv")
@@ -43,6 +43,33 @@ def test_every_artefact_is_made(finished):
     assert (synthetic.kappa_verdict[~singular] == "resolved").all()
     assert (table[table.dataset == "digits"][["n", "samples", "seeds", "blocks"]]
             == [48, 97, 2, 2]).all(axis=None)  # fmt: skip
+
+
+def test_the_training_runs_are_all_in_the_table_and_the_best_in_the_figure(finished):
+    runs = pd.read_csv(finished / "results/training.csv")
+    assert len(runs) == 2 * 2 * 3 * 3  # depths, seeds, learning rates, epochs
+    diverged = runs.learning_rate == 1e20
+    assert runs.train_loss[diverged].isna().all()
+    assert (runs.diverged_epoch[diverged] == 1).all()
+    assert runs[~diverged].train_loss.notna().all()
+    assert runs[~diverged].diverged_epoch.isna().all()
+    assert (runs.wall_s[~diverged] > 0).all()
+    last = runs[(runs.epoch == 3) & ~diverged & (runs.depth == 2)]
+    best = last.groupby("learning_rate").train_loss.mean()
+    figure = pd.read_csv(finished / "results/fig3.csv")
+    drawn = figure[figure.depth == 2]
+    assert (drawn.learning_rate == best.idxmin()).all()
+    assert drawn.train_loss_mean.iloc[-1] == pytest.approx(best.min())
+    accuracy = pd.read_csv(finished / "results/table_generalization.csv").set_index("depth")
+    shown = last[last.learning_rate == best.idxmin()].test_accuracy.mean()
+    assert accuracy.test_accuracy_percent_mean[2] == pytest.approx(100 * shown)
+    for name in ("table_generalization", "table_epochs"):
+        assert "## digits" in (finished / f"results/{name}.md").read_text("utf-8")
+    with h5py.File(finished / "results/training/digits/depth2.h5") as file:
+        assert file["train_loss"].shape == (2, 3, 3)
+        assert file["labels"][:].tolist() == list(range(10))
+        assert file.attrs["flops"] > 0 and file.attrs["wall_s"] > 0
+        assert "'learning_rates': [8.0, 64.0, 1e+20]" in file.attrs["made_by"]
 
 
 def test_kappa_of_the_table_is_that_of_the_kernel_file(finished):
@@ -88,8 +115,9 @@ def test_the_table_of_costs_has_every_job(finished):
     costs = pd.read_csv(finished / "results/costs.csv")
     assert (costs.jobs == costs.jobs_measured).all()
     jobs = costs.groupby("rule").jobs.sum()
-    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [2] + 3 * [KERNELS]
-    assert set(costs.artefact) == {"fig1", "fig2", "fig4"}
+    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [3] + 3 * [KERNELS]
+    assert jobs["train"] == 2
+    assert set(costs.artefact) == {"fig1", "fig2", "fig3", "fig4"}
     assert (costs.wall_s > 0).all()
     assert (costs.max_rss_mb[costs.rule == "kernel"] > 50).all()
 
@@ -157,6 +185,22 @@ def test_own_samples_need_only_a_file(project):
     assert planned(project, "results/fig2.pdf")["dataset"] == 1
 
 
+def test_own_samples_with_labels_can_be_trained_on(project):
+    """Labels that are not 0..C−1, and no test split."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-3, 10], 50)
+    np.savez(project / "mine.npz", x=rng.standard_normal((50, 6)) + y[:, None], y=y)
+    config = {**SMALL, "figures": {"fig3": ["mine"]}}
+    config["datasets"] = {"mine": {"file": "mine.npz", "training": {"learning_rates": [0.01]}}}
+    config["training"] = {"depths": [0, 1], "epochs": 30, "batch": 20}
+    write_config(project, config)
+    snakemake(project, "results/fig3.pdf", "results/table_generalization.md")
+    drawn = pd.read_csv(project / "results/fig3.csv")
+    assert (drawn.at_edge == "only").all()
+    assert (drawn[drawn.epoch == 30].train_accuracy_mean > 0.9).all()
+    assert "| 1 | 0.01* |" in (project / "results/table_generalization.md").read_text("utf-8")
+
+
 REFUSED = {
     "unknown key": ({"widht": 3}, ["widht: there is no such setting", "'width'"]),
     "misspelt data set": ({"figures": {"fig2": ["digit"]}}, ["'digit' is not", "'digits'"]),
@@ -188,6 +232,10 @@ REFUSED = {
          "figures": {"fig2": ["mnist"]}},
         ["the download failed", "127.0.0.1:9", "data_dir"],
     ),
+    "no labels": (
+        {"datasets": {"mine": {"file": "few.npy"}}, "figures": {"fig3": ["mine"]}},
+        ["mine: there are no labels to learn", "an array y", "figures.fig3"],
+    ),
     "no GPU": ({"device": "cuda"}, ["device: cuda was asked for", "device: cpu"]),
 }  # fmt: skip
 
@@ -212,7 +260,8 @@ def test_a_users_mistake_is_explained_without_a_traceback(project, case):
         shutil.rmtree(project / "results/spectra")
         config["figures"] = {"fig2": ["digits"]}
     write_config(project, config)
-    done = snakemake(project, "results/fig2.pdf", check=False)
+    figure = next(iter(change.get("figures", {"fig2": []})))
+    done = snakemake(project, f"results/{figure}.pdf", check=False)
     output = done.stdout + done.stderr
     assert done.returncode != 0
     assert "Traceback" not in output

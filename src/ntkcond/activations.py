@@ -23,9 +23,14 @@ class Activation:
     homogeneous: bool = False
 
 
+def _step(z: torch.Tensor) -> torch.Tensor:
+    """1 where z > 0, else 0, as autograd has it; in z's own type at once, which on a
+    CPU is several times as fast as a comparison that is then converted."""
+    return torch.gt(z, 0, out=torch.empty_like(z))
+
+
 # To add one: a line here, and its name in workflow/schemas/config.schema.yaml.
 ACTIVATIONS = {
-    # σ′(0) = 0, as autograd has it
-    "relu": Activation(torch.relu, lambda z: (z > 0).to(z.dtype), c=2.0, homogeneous=True),
+    "relu": Activation(torch.relu, _step, c=2.0, homogeneous=True),
     "linear": Activation(lambda z: z, torch.ones_like, c=1.0, linear=True, homogeneous=True),
 }

@@ -15,6 +15,9 @@ from ntkcond.needs import FLOAT64, INTERPRETER, kernel_file_bytes
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
 # on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
 OPERATIONS_PER_SECOND = 3e9
+# Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
+FLOAT32_ADVANTAGE = 5
+GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
 BYTES_PER_SECOND = 50e6  # a busy shared file system; one gigabit a second is 125e6
 
 # Measured peaks were 0.6 to 1.05 of the estimates in `ntkcond.needs` (MNIST and digits, L = 10).
@@ -93,6 +96,15 @@ def spectrum_work(
         seeds * (blocks * (4 / 3 * block**3 + factor) + per_seed) + blocks * factor,
         kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
+
+
+def train_work(
+    samples: int, test_samples: int, features: int, depth: int, width: int, runs: int, epochs: int
+) -> Work:
+    """Every run's training and testing: for each weight 6 operations a sample, 2 a test sample."""
+    weights = features * width + depth * width**2
+    operations = runs * epochs * (6 * samples + 2 * test_samples) * weights
+    return Work(operations / FLOAT32_ADVANTAGE, 2 * 4 * (samples + test_samples) * features)
 
 
 def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:

@@ -168,7 +168,8 @@ def _logging_to(path: Path | None) -> Iterator[None]:
             file = logging.FileHandler(path, mode="w", encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
         handlers.append(file)
-    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    logging.basicConfig(level=logging.WARNING, handlers=handlers)
+    log.setLevel(logging.INFO)  # others' details, such as of fonts, are noise
     try:
         yield
     finally:

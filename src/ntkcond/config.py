@@ -18,6 +18,12 @@ from ntkcond.errors import UserError
 
 # What a data set may set for itself instead of the global setting of the same name.
 EXPERIMENT = ("seeds", "width", "depths", "block")
+# What a training run depends on, in the order of its command line; depths are its jobs.
+TRAINING = (
+    "activation", "width", "convention", "seeds", "learning_rates", "batch", "epochs", "tf32",
+)  # fmt: skip
+# Of the tables and the figure of all training runs: no data set has these for itself.
+FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
 DATA = ("source", "samples", "seed")
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
@@ -42,6 +48,9 @@ def check(config: dict, project: Path | str) -> None:
                     + _suggestion(name, config["datasets"])
                 )
             _check_raw_files(config, name, project)
+    for name in config["figures"]["fig3"]:
+        if not SOURCES[dataset_settings(config, name)["source"]].labels:
+            raise UserError(f"figures.fig3: {name} has no labels to learn. Choose another data set")
 
 
 def read_command_line(config: dict, given: dict) -> None:
@@ -86,6 +95,15 @@ def experiment(config: dict, name: str) -> dict:
     return {key: own.get(key, config[key]) for key in EXPERIMENT}
 
 
+def training(config: dict, name: str) -> dict:
+    """Depths and TRAINING for the data set: its own training settings where it has them, and its
+    width where these have none. Learning rates from small to large."""
+    own = config["datasets"][name].get("training", {})
+    found = {"width": experiment(config, name)["width"], **config["training"], **own}
+    found["learning_rates"] = sorted(map(float, found["learning_rates"]))
+    return {key: found[key] for key in ("depths", *TRAINING)}
+
+
 def sample_count(config: dict, name: str) -> int | None:
     """Samples in the data set's file, as far as the config alone tells."""
     settings = dataset_settings(config, name)
@@ -93,6 +111,12 @@ def sample_count(config: dict, name: str) -> int | None:
     if settings["samples"] != "all":
         return settings["samples"]
     return None if there is None else there - settings.get("hold_out", 0)
+
+
+def test_sample_count(config: dict, name: str) -> int:
+    """Samples in the data set's test split, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    return settings.get("hold_out", SOURCES[settings["source"]].test_samples)
 
 
 def feature_count(config: dict, name: str) -> int | None:
@@ -112,12 +136,15 @@ def _check_dataset(config: dict, name: str) -> None:
             + " A set of your own needs a file: datasets: {" + name + ": {file: samples.npy}}"
         )  # fmt: skip
     source = SOURCES[known]
-    allowed = {*DATA, *EXPERIMENT, *source.options}
+    allowed = {*DATA, *EXPERIMENT, *source.options, "training"}
     for key in settings:
         if key not in allowed:
             raise UserError(
                 f"{where}.{key}: {name} has no such setting." + _suggestion(key, allowed)
             )
+    for key in FOR_ALL:
+        if key in settings.get("training", {}):
+            raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
     for key in {"synthetic": ("samples", "features"), CUSTOM: ("file",)}.get(known, ()):
         if key not in settings or settings[key] == "all":
             raise UserError(f"{where}.{key}: {known} needs a value here")

@@ -1,13 +1,14 @@
-"""Memory that kernels, angles and spectra will need, from n, m, d and L alone.
+"""Memory that kernels, angles, spectra and training will need, from n, m, d and L alone.
 
 Read by the Snakefile for the jobs' `mem_mb`: standard library only.
 """
 
 from typing import NamedTuple
 
-FLOAT64 = 8
+FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 400_000_000  # Python with torch loaded
 TILES = 3 * FLOAT64 * 1024**2
+TEST_ROWS = 2000  # test samples that pass through the networks at once
 
 
 class Need(NamedTuple):
@@ -51,6 +52,27 @@ def spectrum_need(block: int, samples: int, features: int) -> Need:
         f"the spectrum of an NTK of {block} samples",
         INTERPRETER + copies * FLOAT64 * block**2 + FLOAT64 * (samples + block) * features,
         "Lower block in the config",
+    )
+
+
+def train_need(
+    samples: int,
+    features: int,
+    test_samples: int,
+    depth: int,
+    width: int,
+    batch: int,
+    together: int = 1,
+) -> Need:
+    """Training so many networks together: all samples, twice while they are read; weights, in
+    float64 at first; what one step keeps of a batch, and a few layers of test samples."""
+    weights = width * features + depth * width**2  # as many outputs as neurons, at most
+    of_batch = batch * (2 * features + (2 * depth + 4) * width)
+    a_run = FLOAT32 * (of_batch + 4 * TEST_ROWS * width) + (FLOAT32 + 2 * FLOAT64) * weights
+    return Need(
+        f"training {together} networks of depth {depth}, width {width} on {samples} samples",
+        INTERPRETER + 2 * FLOAT32 * (samples + test_samples) * features + together * a_run,
+        "Lower samples, batch or width in the config",
     )
 
 

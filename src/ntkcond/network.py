@@ -2,7 +2,7 @@
 
     α⁰ = x,   αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹) for l = 1..L,   f = Wᴸ⁺¹ αᴸ
 
-Depth L is the number of hidden layers, m their width; no biases; one output.
+Depth L is the number of hidden layers, m their width; no biases; one output for every NTK.
 """
 
 import math
@@ -32,13 +32,15 @@ class LayerGradient(NamedTuple):
         )
 
 
-def initial_weights(seed: int, depth: int, width: int, features: int) -> list[np.ndarray]:
-    """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (1, m).
+def initial_weights(
+    seed: int, depth: int, width: int, features: int, outputs: int = 1
+) -> list[np.ndarray]:
+    """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m).
 
     Each matrix comes from a counter-based stream (Philox) of its own, named by seed, depth,
     layer and shape alone: the same on every device and machine and in any order of jobs.
     """
-    sizes = [features, *[width] * depth, 1]
+    sizes = [features, *[width] * depth, outputs]
     weights = []
     for layer, shape in enumerate(zip(sizes[1:], sizes[:-1], strict=True), start=1):
         stream = np.random.Philox(np.random.SeedSequence([seed, depth, layer, *shape]))
@@ -46,9 +48,9 @@ def initial_weights(seed: int, depth: int, width: int, features: int) -> list[np
     return weights
 
 
-def weight_count(depth: int, width: int, features: int) -> int:
-    """Number of weights P: no NTK of this network has a rank above it."""
-    sizes = [features, *[width] * depth, 1]
+def weight_count(depth: int, width: int, features: int, outputs: int = 1) -> int:
+    """Number of weights P: no NTK of a network with one output has a rank above it."""
+    sizes = [features, *[width] * depth, outputs]
     return sum(a * b for a, b in zip(sizes[1:], sizes[:-1], strict=True))
 
 

@@ -95,9 +95,11 @@ def artefact_options(made_with, records):
 
 
 FIG2 = config["figures"]["fig2"]
+FIG3 = config["figures"]["fig3"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
+TRAINED = "results/training/{dataset}/depth{depth}.h5"
 
 # Inside a cluster's job: a GPU that was not asked for may be someone else's.
 if workflow.remote_exec and config["device"] == "auto":
@@ -130,34 +132,48 @@ def block_of(wildcards):
     return settings.sample_count(config, wildcards.dataset) if block == "all" else block
 
 
-def at_sizes(function, wildcards):
+def training_threads(wildcards):
+    """As many as leave some for every training job. In a cluster's job, as for a kernel."""
+    if elsewhere():
+        return threads_for(settings.sample_count(config, wildcards.dataset))
+    return max(1, workflow.cores // len(in_fig3()))
+
+
+def at_sizes(function, wildcards, rule_name=None):
     """A function of `ntkcond.needs` or `ntkcond.cluster` at a job's sizes, those that it takes; None
     while only the job's input tells how many samples and features there are (a user's own set)."""
     samples = settings.sample_count(config, wildcards.dataset)
     features = settings.feature_count(config, wildcards.dataset)
     if samples is None or features is None:
         return None
-    own = settings.experiment(config, wildcards.dataset)
+    of = settings.training if rule_name == "train" else settings.experiment
+    own = of(config, wildcards.dataset)
     source = settings.dataset_settings(config, wildcards.dataset)["source"]
     sizes = {
         "available": SOURCES[source].samples or samples,
-        "block": samples if own["block"] == "all" else own["block"],
+        "block": samples if own.get("block") == "all" else own.get("block"),
         "samples": samples,
+        "test_samples": settings.test_sample_count(config, wildcards.dataset),
         "features": features,
         "depth": int(wildcards.get("depth", 0)),
         "width": own["width"],
         "seeds": len(own["seeds"]),
+        "runs": len(own["seeds"]) * len(own.get("learning_rates", [])),
+        "batch": own.get("batch"),
+        "epochs": own.get("epochs"),
     }
-    return function(**{name: sizes[name] for name in inspect.signature(function).parameters})
+    return function(
+        **{name: sizes[name] for name in inspect.signature(function).parameters if name in sizes}
+    )
 
 
 def need_of(rule_name, wildcards):
-    """What a job of kernel, angle or spectrum will need."""
-    return at_sizes(getattr(needs, f"{rule_name}_need"), wildcards)
+    """What a job of kernel, angle, spectrum or train will need."""
+    return at_sizes(getattr(needs, f"{rule_name}_need"), wildcards, rule_name)
 
 
 def megabytes_for(rule_name):
-    """`mem_mb` of kernel, angle or spectrum."""
+    """`mem_mb` of kernel, angle, spectrum or train."""
 
     def megabytes(wildcards, attempt):
         need = need_of(rule_name, wildcards)
@@ -167,11 +183,13 @@ def megabytes_for(rule_name):
 
 
 def minutes_for(rule_name):
-    """`runtime` of dataset, kernel, angle or spectrum."""
+    """`runtime` of dataset, kernel, angle, spectrum or train."""
     work = getattr(cluster, f"{rule_name}_work")
 
     def minutes(wildcards, threads, attempt):
-        return cluster.minutes(at_sizes(work, wildcards), threads, attempt)
+        on_gpu = rule_name == "train" and gpus(wildcards)
+        cores = cluster.GPU_AS_CORES if on_gpu else threads
+        return cluster.minutes(at_sizes(work, wildcards, rule_name), cores, attempt)
 
     return minutes
 
@@ -190,7 +208,7 @@ def refuse_what_cannot_fit():
         return  # a cluster's nodes are not this machine
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for job in workflow.dag.needrun_jobs():
-        if job.rule.name in ("kernel", "angle", "spectrum"):
+        if job.rule.name in ("kernel", "angle", "spectrum", "train"):
             need = need_of(job.rule.name, job.wildcards)
             if need is not None and need.bytes > memory:
                 sys.exit(

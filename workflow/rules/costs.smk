@@ -13,6 +13,7 @@ MADE_WITH = {
         rules.angles,
         rules.fig2,
     ],
+    "fig3": [rules.dataset, rules.train, rules.training, rules.fig3],
     "fig4": [rules.fig4],
 }
 

@@ -37,6 +37,25 @@ rule fig2:
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"
 
 
+rule fig3:
+    input:
+        "results/training.csv",
+    output:
+        reported(*multiext("results/fig3", ".pdf", ".png", ".csv")),
+    log:
+        "results/logs/fig3.log",
+    benchmark:
+        "results/benchmarks/fig3.tsv"
+    params:
+        made_by=lambda wildcards: fig3_made_by(),
+        options=lambda wildcards: options(rate_for()),
+    message:
+        "figure 3"
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig3 --training {input} {params.options}"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
 rule fig4:
     output:
         reported(*multiext("results/fig4", ".pdf", ".png", ".csv")),

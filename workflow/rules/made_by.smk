@@ -62,6 +62,54 @@ def angles_made_by():
     return made_by({}, "ntkcond.steps.angles", inputs=inputs)
 
 
+@functools.cache
+def train_made_by(dataset, depth):
+    own = settings.training(config, dataset)
+    return made_by(
+        {key: own[key] for key in settings.TRAINING},
+        "ntkcond.steps.train",
+        of={"dataset": dataset, "depth": int(depth)},
+        inputs=[dataset_made_by(dataset)],
+    )
+
+
+def in_fig3():
+    """The wildcards of all training runs that figure 3 and its tables are of."""
+    return [
+        {"dataset": dataset, "depth": str(depth)}
+        for dataset in FIG3
+        for depth in settings.training(config, dataset)["depths"]
+    ]
+
+
+@functools.cache
+def training_made_by():
+    inputs = [train_made_by(**of) for of in in_fig3()]
+    return made_by({}, "ntkcond.steps.training", inputs=inputs)
+
+
+def rate_for():
+    return {"rate_for": config["training"]["rate_for"]}
+
+
+def table_generalization_made_by():
+    return made_by(rate_for(), "ntkcond.steps.table_generalization", inputs=[training_made_by()])
+
+
+def table_epochs_made_by():
+    thresholds = sorted(map(float, config["training"]["thresholds"]), reverse=True)
+    return made_by(
+        {"thresholds": thresholds}, "ntkcond.steps.table_epochs", inputs=[training_made_by()]
+    )
+
+
+def fig3_made_by():
+    """All settings, as in figure 2."""
+    runs = {name: {**dataset_options(name), **settings.training(config, name)} for name in FIG3}
+    own = {**rate_for(), "datasets": runs}
+    return made_by(own, "ntkcond.steps.fig3", inputs=[training_made_by()])
+
+
 def fig1_made_by():
     return made_by(config["theory"], "ntkcond.steps.fig1")
 

@@ -10,6 +10,9 @@ SECTIONS = {
     "fig2": "§5 Smaller condition number",
     "conditioning": "§5 Smaller condition number",
     "angles": "§5 Smaller condition number",
+    "fig3": "§6 Faster optimization",
+    "table_epochs": "§6 Faster optimization",
+    "table_generalization": "§6 Faster optimization",
     "fig4": "§A Properties of g",
     "costs": "∑ Costs",  # sorted after the sections
 }
@@ -18,6 +21,9 @@ ARTEFACTS = {
     "fig2": "Figure 2, separation and conditioning against depth",
     "conditioning": "Table, κ of every kernel",
     "angles": "Table, smallest gradient angles",
+    "fig3": "Figure 3, training loss against epoch",
+    "table_epochs": "Table, epochs to a training loss",
+    "table_generalization": "Table 1, test accuracy against depth",
     "fig4": "Figure 4, the function g",
     "costs": "Table, what each artefact cost",
 }

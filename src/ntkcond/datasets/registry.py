@@ -16,15 +16,18 @@ class Source:
     """A kind of data set.
 
     title: as figures call it. samples, features: how many training samples there are and values
-    in each; None where the config or a file says. raw_files: what a download fetches, relative
-    to data_dir. options: settings of its own.
+    in each; None where the config or a file says. test_samples: in a test split of its own.
+    raw_files: what a download fetches, relative to data_dir. options: settings of its own.
+    labels: whether samples have one (a user's file may).
     """
 
     title: str
     samples: int | None = None
     features: int | None = None
+    test_samples: int = 0
     raw_files: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
+    labels: bool = True
 
 
 _IDX = (
@@ -35,12 +38,13 @@ _IDX = (
 )
 
 SOURCES = {
-    "synthetic": Source("synthetic", options=frozenset({"features"})),
+    "synthetic": Source("synthetic", options=frozenset({"features"}), labels=False),
     "digits": Source("digits", samples=1797, features=64, options=frozenset({"scale", "hold_out"})),
     "mnist": Source(
         "MNIST",
         samples=60_000,
         features=784,
+        test_samples=10_000,
         raw_files=tuple(f"MNIST/raw/{name}" for name in _IDX),
         options=frozenset({"scale", "mirrors"}),
     ),
@@ -48,6 +52,7 @@ SOURCES = {
         "Fashion-MNIST",
         samples=60_000,
         features=784,
+        test_samples=10_000,
         raw_files=tuple(f"FashionMNIST/raw/{name}" for name in _IDX),
         options=frozenset({"scale", "mirrors"}),
     ),
@@ -55,6 +60,7 @@ SOURCES = {
         "SVHN",
         samples=73_257,
         features=3072,
+        test_samples=26_032,
         raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
         options=frozenset({"scale", "mirrors"}),
     ),

@@ -1,0 +1,52 @@
+"""Which learning rate of those tried is shown: the one with the lowest final training loss."""
+
+import numpy as np
+import pandas as pd
+
+CURVE = ["dataset", "depth"]
+READINGS = ("depth", "dataset")
+
+
+def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
+    """The best learning rate of each (dataset, depth), from the table of all training runs.
+
+    Best is the lowest training loss of the last epoch, mean over seeds; a rate at which any seed
+    diverged is out. rate_for: "depth" chooses for each depth on its own; "dataset" one rate for all
+    depths of a data set, by the mean over depths of the loss's logarithm, as the losses of depths
+    are decades apart. Columns dataset, depth, learning_rate (NaN where at every rate one of these
+    runs diverged) and
+    at_edge: whether it is the lowest or highest of those tried, or the only one; else empty. Beyond
+    the edge there may be a better one.
+    """
+    last = training[training.epoch == training.epochs]
+    losses = last.assign(loss=last.train_loss.fillna(np.inf))
+    losses = losses.groupby([*CURVE, "learning_rate"], sort=False).loss.mean().reset_index()
+    # a loss of 0 is as good as any
+    losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
+    if rate_for == "dataset":
+        losses["score"] = losses.groupby(["dataset", "learning_rate"]).score.transform("mean")
+    rows = [
+        {**dict(zip(CURVE, curve, strict=True)), **_best(tried)}
+        for curve, tried in losses.groupby(CURVE, sort=False)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _best(tried: pd.DataFrame) -> dict:
+    best = tried.loc[tried.score.idxmin()]
+    if np.isinf(best.score):
+        return {"learning_rate": np.nan, "at_edge": ""}
+    return {"learning_rate": best.learning_rate, "at_edge": edge(best.learning_rate, tried)}
+
+
+def edge(rate: float, tried: pd.DataFrame) -> str:
+    """Where a rate lies among those tried: lowest, highest, only, or empty for in between."""
+    lowest, highest = tried.learning_rate.min(), tried.learning_rate.max()
+    if lowest == highest:
+        return "only"
+    return {lowest: "lowest", highest: "highest"}.get(rate, "")
+
+
+def runs_at(training: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
+    """The rows of all runs at the rates of `best_rates`, with at_edge."""
+    return training.merge(rates, on=[*CURVE, "learning_rate"], how="inner")

@@ -1,0 +1,233 @@
+"""Training at one depth, every seed and learning rate: results/training/{dataset}/depth{L}.h5.
+
+Takes up where a killed run's checkpoint is, and ends with the same numbers.
+"""
+
+import os
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ntkcond import command, training
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.errors import UserError
+from ntkcond.history import MEASURES, History
+from ntkcond.needs import Need, train_need
+from ntkcond.provenance import code_digest, package_versions, sha256_of
+from ntkcond.resources import require_memory, resolve_device, use_threads
+from ntkcond.storage import read_hdf5, write_hdf5
+from ntkcond.training import Network, Run, Task
+
+# What a result depends on, of the command line.
+SETTINGS = (
+    "activation", "depth", "width", "convention", "seeds", "learning_rates", "batch", "epochs",
+    "tf32",
+)  # fmt: skip
+
+
+def main(arguments: Namespace) -> None:
+    """Writes `ntkcond.history.MEASURES`, (seeds, learning_rates, epochs) float64 each, and
+    diverged_epoch, (seeds, learning_rates) int64 (`ntkcond.history.History`)."""
+    a = arguments
+    device = resolve_device(a.device)
+    use_threads(a.threads)
+    make_repeatable(a.tf32)
+    task = read_task(a.dataset)
+    samples, features = task.x.shape
+    tests = 0 if task.x_test is None else len(task.x_test)
+    activation = ACTIVATIONS[a.activation]
+    network = Network(
+        activation,
+        training.layer_factors(a.depth, a.width, features, activation.c, a.convention),
+    )
+    runs = [Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
+    together = runs_together(a, task, len(runs), device)
+    history = History(len(runs), a.epochs)
+    checkpoint = Checkpoint(a, history, device, together)
+    task = task.on(device)
+
+    def every_epoch() -> Iterator[None]:
+        for first in range(checkpoint.first, len(runs), together):
+            chunk = slice(first, min(first + together, len(runs)))
+            weights = training.stacked_weights(
+                [run.seed for run in runs[chunk]],
+                a.depth, a.width, features, len(task.labels), device,
+            )  # fmt: skip
+            numbers = range(checkpoint.restore(weights, first) + 1, a.epochs + 1)
+            for epoch in training.epochs(task, network, weights, runs[chunk], a.batch, numbers):
+                history.record(chunk, epoch)
+                yield
+                if history.all_diverged(chunk):
+                    break
+                checkpoint.save_if_due(weights, first, epoch.number)
+
+    label = f"training {a.dataset.stem} L={a.depth}"
+    left = -(-(len(runs) - checkpoint.first) // together) * a.epochs - checkpoint.epoch
+    for _ in command.progress(every_epoch(), left, label):
+        pass
+
+    flops = training.flops_per_epoch(samples, tests, a.depth, a.width, features, len(task.labels))
+    wall_s = history.measures["wall_s"]
+    ran, seconds = int(np.isfinite(wall_s).sum()), float(np.nansum(wall_s))
+    command.log.info(
+        "%s: %d runs, %d diverged; %d epochs in %.1f s, %.1f Gflop/s",
+        label, len(runs), (history.diverged_epoch > 0).sum(), ran, seconds,
+        ran * sum(flops) / seconds / 1e9,
+    )  # fmt: skip
+    with write_hdf5(a.output, a.made_by) as file:
+        grid = (len(a.seeds), len(a.learning_rates))
+        for name in MEASURES:
+            file[name] = history.measures[name].reshape(*grid, a.epochs)
+        file["diverged_epoch"] = history.diverged_epoch.reshape(grid)
+        file["labels"] = task.labels
+        file.attrs.update({name: getattr(a, name) for name in SETTINGS})
+        file.attrs.update(
+            samples=samples, features=features, test_samples=tests,
+            flops_per_epoch=flops[0], test_flops_per_epoch=flops[1], flops=ran * sum(flops),
+            wall_s=seconds, device=device_name(device), threads=torch.get_num_threads(),
+            together=together,
+        )  # fmt: skip
+    checkpoint.path.unlink(missing_ok=True)
+
+
+def make_repeatable(tf32: bool) -> None:
+    """The same bits again on the same device, and the precision that was asked for."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS's manual, reproducibility
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.set_flush_denormal(True)  # of samples told right beyond doubt; slow on a CPU, and 0
+
+
+def read_task(path: Path) -> Task:
+    """Raises UserError when the data set has nothing to learn."""
+    names = ("x", "y", "x_test", "y_test")
+    with read_hdf5(path) as file:
+        arrays = [file[name][:] if name in file else None for name in names]
+    try:
+        return training.classification(*arrays)
+    except UserError as error:
+        raise UserError(f"{path.stem}: {error}; or take {path.stem} out of figures.fig3") from None
+
+
+def device_name(device: torch.device) -> str:
+    """cpu, or what the GPU calls itself."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def runs_together(a: Namespace, task: Task, runs: int, device: torch.device) -> int:
+    """On a CPU one run at a time, as batching gains nothing there; on a GPU all that fit. Raises
+    UserError if not even one does."""
+
+    tests = 0 if task.x_test is None else len(task.x_test)
+
+    def need(together: int) -> Need:
+        return train_need(*task.x.shape, tests, a.depth, a.width, a.batch, together)
+
+    require_memory(need(1), device)
+    if device.type == "cpu":
+        return 1
+    # of all there is, not of what is free now: a resumed run has to find the same number
+    half = torch.cuda.get_device_properties(device).total_memory / 2
+    return next(count for count in range(runs, 0, -1) if count == 1 or need(count).bytes < half)
+
+
+class Checkpoint:
+    """What a run that goes on needs, beside the output: what was measured so far, and the weights
+    of the runs in training after `epoch` epochs, the first of them the `first` of all.
+
+    One of other settings, data, code, versions of packages or kind of device is not taken up.
+    """
+
+    def __init__(self, a: Namespace, history: History, device: torch.device, together: int) -> None:
+        self.path = a.output.with_suffix(".checkpoint.h5")
+        self.seconds = 60 * a.checkpoint_minutes
+        self.history = history
+        self.first = self.epoch = 0
+        self.weights: list[np.ndarray] = []
+        step = "ntkcond.steps.train"
+        settings = {name: getattr(a, name) for name in SETTINGS}
+        inputs = [sha256_of(a.dataset), code_digest(step), package_versions(step)]
+        self.of = repr([settings, device.type, together, inputs])
+        self.saved = time.monotonic()
+        if self.path.is_file():
+            self._load()
+
+    def _load(self) -> None:
+        """All of it at once: another process may put a newer one in its place."""
+        try:
+            with read_hdf5(self.path) as file:
+                if file.attrs["of"] != self.of:
+                    command.log.warning("%s is of other settings or code: not used", self.path)
+                    return
+                measures = {name: file[name][:] for name in self.history.measures}
+                diverged = file["diverged_epoch"][:]
+                weights = [file[f"weights/{i + 1}"][:] for i in range(len(file["weights"]))]
+                first, epoch = int(file.attrs["first"]), int(file.attrs["epoch"])
+                threads = int(file.attrs["threads"])
+        except (UserError, OSError, KeyError) as error:
+            command.log.warning("%s cannot be read (%s): training starts anew", self.path, error)
+            return
+        if threads != torch.get_num_threads():
+            command.log.warning(
+                "%s was begun with %d threads, not %d: rounding may differ",
+                self.path, threads, torch.get_num_threads(),
+            )  # fmt: skip
+        self.history.measures.update(measures)
+        self.history.diverged_epoch[:] = diverged
+        self.weights, self.first, self.epoch = weights, first, epoch
+        command.log.info("goes on from %s: run %d, epoch %d", self.path, first + 1, epoch)
+
+    def restore(self, weights: list[torch.Tensor], first: int) -> int:
+        """Fills in the weights of the runs from `first` on if they had begun; the epochs they have
+        been through."""
+        if not self.epoch or first != self.first:
+            return 0
+        for w, saved in zip(weights, self.weights, strict=True):
+            w.copy_(torch.from_numpy(saved))
+        self.weights = []
+        return self.epoch
+
+    def save_if_due(self, weights: list[torch.Tensor], first: int, epoch: int) -> None:
+        """Saves when the last time is long enough ago."""
+        if time.monotonic() - self.saved < self.seconds:
+            return
+        with write_hdf5(self.path) as file:
+            file.attrs.update(of=self.of, first=first, epoch=epoch)
+            file.attrs["threads"] = torch.get_num_threads()
+            for name, values in self.history.measures.items():
+                file[name] = values
+            file["diverged_epoch"] = self.history.diverged_epoch
+            for layer, w in enumerate(weights, start=1):
+                file[f"weights/{layer}"] = w.cpu().numpy()
+        self.saved = time.monotonic()
+
+
+def learning_rates(text: str) -> list[float]:
+    """A list of numbers above 0: 0.5,1,2."""
+    rates = [float(word) for word in text.split(",")]
+    if not all(0 < rate < float("inf") for rate in rates):
+        raise ArgumentTypeError(f"{text} has one that is not above 0")
+    return rates
+
+
+def truth(text: str) -> bool:
+    """True or False, as Snakemake writes them."""
+    if text.lower() not in ("true", "false"):
+        raise ArgumentTypeError(f"{text} is neither true nor false")
+    return text.lower() == "true"
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    command.add_network(options, ACTIVATIONS)
+    command.add_computing(options)
+    options.add_argument("--convention", required=True, choices=training.CONVENTIONS)
+    options.add_argument("--learning-rates", type=learning_rates, required=True)
+    options.add_argument("--batch", type=command.at_least(1), required=True)
+    options.add_argument("--epochs", type=command.at_least(1), required=True)
+    options.add_argument("--tf32", type=truth, default=False, help="true: TF32 on a GPU")
+    options.add_argument("--checkpoint-minutes", type=float, default=5, help="0: each epoch")
+    command.run(main, options)
