@@ -120,8 +120,9 @@ def _lines(numbers: pd.DataFrame) -> Iterator[str]:
                 )])  # fmt: skip
             blank = [""] if with_rate else []
             of_threshold = [rows[rows.threshold == t] for t in thresholds]
-            body.append(["fewest at", *blank, *map(_fewest, of_threshold)])
-            body.append(["rank correlation", *blank, *map(_correlation, of_threshold)])
+            if len(body) > 1:  # of one depth there is nothing to compare
+                body.append(["fewest at", *blank, *map(_fewest, of_threshold)])
+                body.append(["rank correlation", *blank, *map(_correlation, of_threshold)])
             yield grid(head, body) + "\n"
 
 

@@ -48,8 +48,7 @@ def markdown(numbers: pd.DataFrame) -> str:
             row = tried.iloc[0]
             parts.append(
                 f"{row.samples:,} samples, {row.epochs} epochs; {row.test_samples:,} test samples;"
-                f" mean ± standard deviation over {row.seeds}"
-                f" {'seed' if row.seeds == 1 else 'seeds'}, after the last epoch. Learning rate:"
+                f" {_over(row.seeds)}, after the last epoch. Learning rate:"
                 " the one with the lowest final training loss"
                 f" {'for each depth' if row.rate_for == 'depth' else 'for all depths'}"
                 + (" (* at the edge of those tried)" if (tried.at_edge != "").any() else "")
@@ -70,6 +69,10 @@ def markdown(numbers: pd.DataFrame) -> str:
                 " 60,000 samples.\n"
             )
     return "\n".join(parts)
+
+
+def _over(seeds: int) -> str:
+    return "one seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
 
 
 def _line(row, with_paper: bool) -> list[str]:
