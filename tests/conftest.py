@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from workflow import copy_of_the_project, snakemake
 
@@ -26,12 +27,19 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory) -> Path:
-    """A copy of the project, in a folder with a space in its name, with all its figures made.
-    Not to be changed: that is what `project` is for."""
-    project = copy_of_the_project(tmp_path_factory.mktemp("workflow") / "a project")
-    snakemake(project)
-    return project
+def finished(tmp_path_factory, worker_id) -> Path:
+    """A copy of the project, in a folder with a space in its name, with all its figures made; one
+    for all of pytest's workers. Not to be changed, nor Snakemake to be run in it: that is what
+    `project` is for."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "workflow"
+    with FileLock(f"{shared}.lock"):
+        if not (shared / "ready").exists():
+            shutil.rmtree(shared, ignore_errors=True)  # of a worker that failed
+            shared.mkdir()
+            snakemake(copy_of_the_project(shared / "a project"))
+            (shared / "ready").touch()
+    return shared / "a project"
 
 
 @pytest.fixture

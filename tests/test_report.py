@@ -20,9 +20,10 @@ LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}
 
 @pytest.fixture(scope="module")
 def page(finished, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    snakemake(finished, "--report", str(path))
-    return path
+    folder = tmp_path_factory.mktemp("report")
+    project = shutil.copytree(finished, folder / "a project", symlinks=True)
+    snakemake(project, "--report", str(folder / "report.html"))
+    return folder / "report.html"
 
 
 def content(page: Path, name: str):
@@ -107,8 +108,8 @@ def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path
     assert written_well(page)
 
 
-def test_a_report_of_one_figure_can_be_asked_for(finished, tmp_path):
-    snakemake(finished, "results/fig1.png", "--report", str(tmp_path / "one.html"))
+def test_a_report_of_one_figure_can_be_asked_for(project, tmp_path):
+    snakemake(project, "results/fig1.png", "--report", str(tmp_path / "one.html"))
     assert "results/fig1.png" in content(tmp_path / "one.html", "results")
     assert written_well(tmp_path / "one.html")
 

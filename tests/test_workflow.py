@@ -101,8 +101,8 @@ def test_a_file_says_what_made_it(finished):
         assert part in made_by
 
 
-def test_a_second_run_does_nothing(finished):
-    assert planned(finished) == {}
+def test_a_second_run_does_nothing(project):
+    assert planned(project) == {}
 
 
 def test_the_same_config_gives_the_same_bytes(finished, tmp_path):
