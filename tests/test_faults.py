@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -89,6 +90,8 @@ def running(
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # ignored where pytest runs in the background of a script, and inherited
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process

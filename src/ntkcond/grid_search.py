@@ -14,9 +14,8 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     diverged is out. rate_for: "depth" chooses for each depth on its own; "dataset" one rate for all
     depths of a data set, by the mean over depths of the loss's logarithm, as the losses of depths
     are decades apart. Columns dataset, depth, learning_rate (NaN where at every rate one of these
-    runs diverged) and
-    at_edge: whether it is the lowest or highest of those tried, or the only one; else empty. Beyond
-    the edge there may be a better one.
+    runs diverged) and at_edge: whether it is the lowest or highest of those tried, or the only one;
+    else empty. Beyond the edge there may be a better one.
     """
     last = training[training.epoch == training.epochs]
     losses = last.assign(loss=last.train_loss.fillna(np.inf))
