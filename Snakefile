@@ -28,6 +28,7 @@ TABLES = ["table_epochs", "table_generalization"]
 localrules:
     all,
     download,
+    corpus,
     conditioning,
     angles,
     fig1,

@@ -8,14 +8,14 @@ import time
 import pytest
 import torch
 
-from ntkcond import command, resources
+from ntkcond import memory, progress, resources
 from ntkcond.errors import UserError
 from ntkcond.needs import Need, spectrum_need
 from ntkcond.provenance import code_digest
 
 
 def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
-    monkeypatch.setattr(command, "SECONDS_BETWEEN_LINES", 0.01)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
     caplog.set_level(logging.INFO)
 
     def items():
@@ -23,7 +23,7 @@ def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monk
             time.sleep(0.02)
             yield item
 
-    assert list(command.progress(items(), 3, "kernel")) == [0, 1, 2]
+    assert list(progress.progress(items(), 3, "kernel")) == [0, 1, 2]
     assert "kernel: 1 of 3, about 0 s left" in caplog.messages
     assert caplog.messages[-1].startswith("kernel: done in")
 
@@ -89,8 +89,8 @@ def test_memory_limits_of_control_groups_count_without_what_they_cache(tmp_path)
         (group / "memory.max").write_text(limit)
         (group / "memory.current").write_text("700")
         (group / "memory.stat").write_text("anon 300\ninactive_file 400\n")
-    assert resources._left_in_group(tmp_path / "groups", own) == 1000 - 700 + 400
-    assert resources._left_in_group(tmp_path / "groups", tmp_path / "absent") == float("inf")
+    assert memory._left_in_group(tmp_path / "groups", own) == 1000 - 700 + 400
+    assert memory._left_in_group(tmp_path / "groups", tmp_path / "absent") == float("inf")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -35,9 +35,10 @@ def test_fewer_samples_are_the_first_of_more_in_an_order_set_by_the_seed():
     few = choose(DIGITS, 100, seed=0)
     assert np.array_equal(few.x, all_of_them.x[:100])
     assert np.array_equal(few.y, all_of_them.y[:100])
-    assert np.array_equal(DIGITS.x[few.index], few.x)
-    assert sorted(all_of_them.index) == list(range(1797))
-    assert not np.array_equal(few.index, choose(DIGITS, 100, seed=1).index)
+    assert np.array_equal(DIGITS.x[few.origin["index"]], few.x)
+    assert sorted(all_of_them.origin["index"]) == list(range(1797))
+    other = choose(DIGITS, 100, seed=1)
+    assert not np.array_equal(few.origin["index"], other.origin["index"])
 
 
 def test_values_are_scaled_from_their_range_to_the_interval():

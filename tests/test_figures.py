@@ -104,6 +104,27 @@ def test_fig2_of_one_verdict_alone_is_drawn(tmp_path, dataset):
     style.save(fig2.draw(one_point), tmp_path / "fig2.png")
 
 
+def test_fig2_has_room_for_the_words_of_the_papers_five_sets():
+    sizes = {
+        "synthetic": 2000, "mnist": 60_000, "fashion_mnist": 60_000, "svhn": 73_257,
+        "librispeech": 50_000,
+    }  # fmt: skip
+    of_one = TABLE[TABLE.dataset == "digits"]
+    paper = [
+        of_one.assign(dataset=name, samples=samples, n=512, blocks=samples // 512)
+        for name, samples in sizes.items()
+    ]
+    drawn = fig2.draw(pd.concat(paper))
+    with style.look():
+        drawn.canvas.draw()
+        (legend,) = drawn.legends
+        assert "LibriSpeech: 50,000 samples in 97 blocks of 512" in [
+            text.get_text() for text in legend.get_texts()
+        ]
+        box, page = legend.get_window_extent(), drawn.bbox
+    assert (page.x0 <= box.x0) and (box.x1 <= page.x1)
+
+
 def test_fig2_can_be_redrawn_from_its_csv_alone(tmp_path):
     text = TABLE.to_csv(index=False)
     for name, numbers in (("a.png", TABLE), ("b.png", pd.read_csv(io.StringIO(text)))):

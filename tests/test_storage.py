@@ -92,8 +92,8 @@ def test_a_disk_that_is_full_when_the_file_is_closed_is_named_too(small_disk):
 
 
 def test_too_little_disk_is_said_before_the_work(small_disk):
-    with pytest.raises(UserError, match=r"needs 8.0 MB of disk, 1.0 MB are free"):
-        require_space(small_disk / "kernel.h5", 8_000_000)
+    with pytest.raises(UserError, match=r"needs 8.0 MB of disk, 1.0 MB are free. Take less"):
+        require_space(small_disk / "kernel.h5", 8_000_000, "Take less")
 
 
 def test_a_missing_or_truncated_file_is_named(tmp_path):

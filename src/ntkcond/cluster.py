@@ -20,6 +20,11 @@ FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
 BYTES_PER_SECOND = 50e6  # a busy shared file system; one gigabit a second is 125e6
 
+# For each second of audio: 1.07 ms of such a core to decode it and turn it into frames, and a third
+# more than 16 kHz, 16 bit FLAC takes on average.
+AUDIO_OPERATIONS = 3 * 1.07e-3 * OPERATIONS_PER_SECOND
+AUDIO_BYTES = 24_000
+
 # Measured peaks were 0.6 to 1.05 of the estimates in `ntkcond.needs` (MNIST and digits, L = 10).
 MARGIN = 1.25
 # In a job Snakemake runs twice, one in the other, before the step: 126 MB each, measured with
@@ -60,10 +65,12 @@ def dataset_need(available: int, features: int) -> int:
     return INTERPRETER + 4 * FLOAT64 * available * features
 
 
-def dataset_work(available: int, features: int) -> Work:
-    """Reading, choosing, scaling and writing samples: a few passes over them."""
+def dataset_work(available: int, features: int, hours: float = 0) -> Work:
+    """Reading, choosing, scaling and writing samples: a few passes over them. Of audio, all is
+    decoded and turned into frames."""
     values = available * features
-    return Work(20 * values, 4 * FLOAT64 * values)
+    audio = 3600 * hours
+    return Work(20 * values + AUDIO_OPERATIONS * audio, 4 * FLOAT64 * values + AUDIO_BYTES * audio)
 
 
 def kernel_work(

@@ -1,4 +1,4 @@
-"""What every step's command line has in common: options, log, progress, plain errors."""
+"""What every step's command line has in common: options, log, plain errors."""
 
 import argparse
 import ast
@@ -11,18 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
-from tqdm import tqdm
 
 from ntkcond.errors import UserError
 from ntkcond.provenance import code_digest
 from ntkcond.storage import explained
 
-T = TypeVar("T")
 log = logging.getLogger("ntkcond")
-SECONDS_BETWEEN_LINES = 30
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
 
 
@@ -174,18 +170,3 @@ def _logging_to(path: Path | None) -> Iterator[None]:
         yield
     finally:
         logging.shutdown()
-
-
-def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with a progress bar on a terminal and a line in the log now and then."""
-    started = last = time.monotonic()
-    # miniters=1: a tile may take seconds
-    bar = tqdm(items, label, total, leave=False, disable=not sys.stderr.isatty(), miniters=1)
-    for done, item in enumerate(bar, start=1):
-        yield item
-        now = time.monotonic()
-        if now - last > SECONDS_BETWEEN_LINES:
-            left = (now - started) / done * (total - done)
-            log.info("%s: %d of %d, about %.0f s left", label, done, total, left)
-            last = now
-    log.info("%s: done in %.1f s", label, time.monotonic() - started)

@@ -15,6 +15,8 @@ import yaml
 from ntkcond.blocks import blocks_of
 from ntkcond.datasets.registry import CUSTOM, SOURCES, Source, module_name
 from ntkcond.errors import UserError
+from ntkcond.speech import corpus
+from ntkcond.speech.subsets import SUBSETS
 
 # What a data set may set for itself instead of the global setting of the same name.
 EXPERIMENT = ("seeds", "width", "depths", "block")
@@ -80,7 +82,8 @@ def dataset_settings(config: dict, name: str) -> dict:
     """What makes the data set's file: source, samples, seed and the source's own options."""
     settings = config["datasets"][name]
     source = settings.get("source", CUSTOM if "file" in settings else name)
-    options = {key: settings[key] for key in sorted(SOURCES[source].options & settings.keys())}
+    given = {**SOURCES[source].defaults, **settings}
+    options = {key: given[key] for key in sorted(SOURCES[source].options & given.keys())}
     return {
         "source": source,
         "samples": settings.get("samples", "all"),
@@ -150,6 +153,14 @@ def _check_dataset(config: dict, name: str) -> None:
             raise UserError(f"{where}.{key}: {known} needs a value here")
     if "file" in settings and name in SOURCES:
         raise UserError(f"{where}.file: {name} is a set that ntkcond knows; name yours differently")
+    if source.corpus:
+        recipe = {key: settings.get(key, source.defaults[key]) for key in source.defaults}
+        found = recipe["mel"] * recipe["splice"]
+        if found != recipe["features"]:
+            raise UserError(
+                f"{where}: mel {recipe['mel']} × splice {recipe['splice']} makes {found} features,"
+                f" not {recipe['features']}. Change mel, splice or features"
+            )
     scale = settings.get("scale")
     if scale and not -math.inf < scale[0] < scale[1] < math.inf:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
@@ -165,12 +176,30 @@ def _check_raw_files(config: dict, name: str, project: Path | str) -> None:
     if file and not os.access(resolved(file, project), os.R_OK):
         raise UserError(f"datasets.{name}.file: {resolved(file, project)}: may not be read")
     data_dir = resolved(config["data_dir"], project)
-    for raw_file in SOURCES[dataset_settings(config, name)["source"]].raw_files:
+    source = SOURCES[dataset_settings(config, name)["source"]]
+    raw = [data_dir / raw_file for raw_file in source.raw_files]
+    if source.corpus:
+        raw = [corpus_folder(config, name, data_dir)]
+        _check_corpus(config, name, raw[0], project)
+    for path in raw:
         if not data_dir.is_dir():
             raise UserError(f"data_dir: {data_dir}: no such folder. Make it first, or correct it")
-        below = Path(*Path(raw_file).parts[1:])
-        if not (data_dir / raw_file).is_file() and (data_dir / below).is_file():
+        below = Path(*path.relative_to(data_dir).parts[1:])
+        if not path.exists() and (data_dir / below).exists():
             raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
+
+
+def _check_corpus(config: dict, name: str, folder: Path, project: Path | str) -> None:
+    settings = dataset_settings(config, name)
+    corpus.state(folder)
+    if not folder.is_dir() and settings["subset"] not in SUBSETS:
+        raise UserError(
+            f"datasets.{name}.subset: {folder}: no such folder, and none that could be downloaded."
+            + _suggestion(settings["subset"], SUBSETS)
+        )
+    labels = settings.get("labels")
+    if labels and not resolved(labels, project).is_file():
+        raise UserError(f"datasets.{name}.labels: {resolved(labels, project)}: no such file")
 
 
 def _check_sizes(config: dict, name: str, source: Source) -> None:
@@ -192,6 +221,20 @@ def _check_sizes(config: dict, name: str, source: Source) -> None:
     samples = sample_count(config, name)
     if samples is not None:
         blocks_of(samples, experiment(config, name)["block"], name)
+
+
+def audio_hours(config: dict, name: str) -> float:
+    """Hours of audio that the data set is chosen from: those published, or as many as of the
+    paper's subset."""
+    settings = dataset_settings(config, name)
+    if not SOURCES[settings["source"]].corpus:
+        return 0
+    return SUBSETS.get(settings["subset"], SUBSETS["train-clean-100"]).hours
+
+
+def corpus_folder(config: dict, name: str, data_dir: Path | str) -> Path:
+    """Where the corpus of the data set lies, below the folder of raw files."""
+    return Path(data_dir, corpus.FOLDER, dataset_settings(config, name)["subset"])
 
 
 def dataset_module(config: dict, name: str) -> str:

@@ -81,16 +81,15 @@ def explained(path: Path) -> Iterator[None]:
         raise
 
 
-def require_space(path: Path | str, size_needed: int) -> None:
-    """Raises UserError if the disk of `path` has less than `size_needed` bytes free."""
+def require_space(path: Path | str, size_needed: int, way_out: str) -> None:
+    """Raises UserError, with the way out, if the disk of `path` has less than `size_needed` bytes
+    free."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(path.parent).free
     if free < size_needed:
         raise UserError(
-            f"{path}: needs {size(size_needed)} of disk, {size(free)} are free. Free some space;"
-            " or lower block or samples in the config; or set keep_kernels: false, which deletes"
-            " each kernel once its spectrum is there"
+            f"{path}: needs {size(size_needed)} of disk, {size(free)} are free. {way_out}"
         )
 
 

@@ -14,6 +14,7 @@ try:
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
     from ntkcond.provenance import made_by, made_by_of, remembered_sha256
+    from ntkcond.speech.corpus import state as corpus_state
     from ntkcond.units import size
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -60,8 +61,11 @@ def raw_file(name):
 
 
 def raw_files(wildcards):
-    """What a data set is read from: the files that a download fetches, or the user's own."""
+    """What a data set is read from: the files that a download fetches, the list of those of a
+    corpus, or the user's own."""
     of = settings.dataset_settings(config, wildcards.dataset)
+    if SOURCES[of["source"]].corpus:
+        return CORPUS
     if "file" in of:
         return in_project(of["file"])
     return [raw_file(name) for name in SOURCES[of["source"]].raw_files]
@@ -71,8 +75,8 @@ def dataset_options(dataset):
     """The data set's settings but for its mirrors: which one it came from does not matter."""
     of = settings.dataset_settings(config, dataset)
     of.pop("mirrors", None)
-    if "file" in of:
-        of["file"] = in_project(of["file"])
+    for key in of.keys() & {"file", "labels"}:
+        of[key] = in_project(of[key])
     return of
 
 
@@ -82,6 +86,22 @@ def options(values):
     for name, value in values.items():
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         words.append(f"--{name.replace('_', '-')}={text}")
+    return shlex.join(words)
+
+
+def reading_options(dataset):
+    """Of a data set's step."""
+    own = dataset_options(dataset)
+    if SOURCES[own["source"]].corpus:
+        own["corpus"] = CORPUS.format(dataset=dataset)
+    return options(own)
+
+
+def corpus_options(dataset):
+    """Of the step that looks through a corpus, or downloads it. The mirrors are not among what a
+    result depends on."""
+    of = settings.dataset_settings(config, dataset)
+    words = [f"--subset={of['subset']}", *(f"--mirror={url}" for url in of.get("mirrors", []))]
     return shlex.join(words)
 
 
@@ -99,6 +119,7 @@ FIG3 = config["figures"]["fig3"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
+CORPUS = "results/corpora/{dataset}.h5"
 TRAINED = "results/training/{dataset}/depth{depth}.h5"
 
 # Inside a cluster's job: a GPU that was not asked for may be someone else's.
@@ -132,6 +153,14 @@ def block_of(wildcards):
     return settings.sample_count(config, wildcards.dataset) if block == "all" else block
 
 
+def reading_threads(wildcards):
+    """Audio is decoded by as many as there are."""
+    source = settings.dataset_settings(config, wildcards.dataset)["source"]
+    if not SOURCES[source].corpus:
+        return 1
+    return 8 if elsewhere() else workflow.cores
+
+
 def training_threads(wildcards):
     """As many as leave some for every training job. In a cluster's job, as for a kernel."""
     if elsewhere():
@@ -155,6 +184,7 @@ def at_sizes(function, wildcards, rule_name=None):
         "samples": samples,
         "test_samples": settings.test_sample_count(config, wildcards.dataset),
         "features": features,
+        "hours": settings.audio_hours(config, wildcards.dataset),
         "depth": int(wildcards.get("depth", 0)),
         "width": own["width"],
         "seeds": len(own["seeds"]),

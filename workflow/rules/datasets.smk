@@ -28,6 +28,25 @@ rule download:
         " --raw-file {wildcards.raw_file} {MIRRORS} --output {output:q} --log {log}"
 
 
+# What a corpus has, down to the md5 of each file's audio. It may come from anywhere, whole or in
+# part: its folder is therefore no output, which Snakemake would remove before a job.
+rule corpus:
+    output:
+        CORPUS,
+    log:
+        "results/logs/corpus/{dataset}.log",
+    benchmark:
+        "results/benchmarks/corpus/{dataset}.tsv"
+    params:
+        made_by=lambda wildcards: corpus_made_by(wildcards.dataset),
+        options=lambda wildcards: corpus_options(wildcards.dataset),
+    message:
+        "files of {wildcards.dataset}"
+    shell:
+        "{PYTHON} -m ntkcond.steps.corpus {params.options} --data-dir {DATA_DIR:q}"
+        " --output {output} --log {log} --made-by {params.made_by:q}"
+
+
 rule dataset:
     input:
         raw_files,
@@ -37,6 +56,7 @@ rule dataset:
         "results/logs/dataset/{dataset}.log",
     benchmark:
         "results/benchmarks/dataset/{dataset}.tsv"
+    threads: reading_threads
     resources:
         mem_mb=lambda wildcards, attempt: cluster.megabytes(
             at_sizes(cluster.dataset_need, wildcards), attempt
@@ -44,9 +64,9 @@ rule dataset:
         runtime=minutes_for("dataset"),
     params:
         made_by=lambda wildcards: dataset_made_by(wildcards.dataset),
-        options=lambda wildcards: options(dataset_options(wildcards.dataset)),
+        options=lambda wildcards: reading_options(wildcards.dataset),
     message:
         "samples of {wildcards.dataset}"
     shell:
         "{PYTHON} -m ntkcond.steps.dataset {params.options} --data-dir {DATA_DIR:q}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        " --threads {threads} --output {output} --log {log} --made-by {params.made_by:q}"

@@ -6,10 +6,22 @@ def dataset_made_by(dataset):
     """The user's own file enters by its content: Snakemake looks at the content of an input only
     if its date is newer than that of the result, and a copy may well be older."""
     own = dataset_options(dataset)
-    if "file" in own:
-        own["file"] = remembered_sha256(own["file"], Path(".snakemake/sha256.json"))
+    for key in own.keys() & {"file", "labels"}:
+        own[key] = remembered_sha256(own[key], Path(".snakemake/sha256.json"))
     reader = settings.dataset_module(config, dataset)
-    return made_by(own, "ntkcond.steps.dataset", reader, of={"dataset": dataset})
+    inputs = [corpus_made_by(dataset)] if "subset" in own else []
+    return made_by(own, "ntkcond.steps.dataset", reader, of={"dataset": dataset}, inputs=inputs)
+
+
+@functools.cache
+def corpus_made_by(dataset):
+    """The files that are there enter by name and size."""
+    folder = settings.corpus_folder(config, dataset, DATA_DIR)
+    try:
+        own = {"subset": folder.name, "files": corpus_state(folder)}
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")
+    return made_by(own, "ntkcond.steps.corpus", of={"dataset": dataset})
 
 
 def network_made_by(step, keys, inputs, dataset, activation, depth):

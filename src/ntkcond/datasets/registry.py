@@ -5,7 +5,8 @@ imported by name in `module`, so that editing one rebuilds that data set and no 
 """
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import ModuleType
 
 CUSTOM = "custom"
@@ -18,7 +19,8 @@ class Source:
     title: as figures call it. samples, features: how many training samples there are and values
     in each; None where the config or a file says. test_samples: in a test split of its own.
     raw_files: what a download fetches, relative to data_dir. options: settings of its own.
-    labels: whether samples have one (a user's file may).
+    labels: whether samples have one (a user's file may). corpus: whether they come from a corpus of
+    audio files, too large to be read whole. defaults: of options that the config may leave out.
     """
 
     title: str
@@ -28,6 +30,8 @@ class Source:
     raw_files: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
     labels: bool = True
+    corpus: bool = False
+    defaults: Mapping[str, object] = field(default_factory=dict)
 
 
 _IDX = (
@@ -64,6 +68,31 @@ SOURCES = {
         raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
         options=frozenset({"scale", "mirrors"}),
     ),
+    "librispeech": Source(
+        "LibriSpeech",
+        corpus=True,
+        options=frozenset(
+            {
+                "subset",
+                "features",
+                "mel",
+                "splice",
+                "normalise",
+                "labels",
+                "hold_out",
+                "bad_utterances",
+                "mirrors",
+            }
+        ),
+        defaults={
+            "subset": "train-clean-100",
+            "features": 768,
+            "mel": 48,
+            "splice": 16,
+            "normalise": "global",
+            "bad_utterances": "refuse",
+        },
+    ),
     CUSTOM: Source("custom", options=frozenset({"file", "scale", "hold_out"})),
 }
 
@@ -75,7 +104,8 @@ def module_name(source: str) -> str:
 
 def module(source: str) -> ModuleType:
     """The module itself. It has `load(data_dir, options) -> Raw` and, for a set with raw_files,
-    `downloads(mirrors) -> {raw file: Download}`."""
+    `downloads(mirrors) -> {raw file: Download}`; of a corpus instead
+    `draw(corpus, data_dir, options) -> Samples`."""
     return importlib.import_module(module_name(source))
 
 

@@ -1,5 +1,6 @@
 """From raw arrays to the samples of an experiment: chosen, ordered, scaled and checked."""
 
+import json
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,13 +30,15 @@ class Raw:
 @dataclass(frozen=True)
 class Samples:
     """The samples of an experiment: x (n, d) float32, y (n,) int64 or None, likewise for testing;
-    index (n,): their rows in the raw set."""
+    origin: arrays that say where each is from, by name, (n,) each: in the raw set, its row `index`.
+    about: where they are from and how they were made, in words."""
 
     x: np.ndarray
     y: np.ndarray | None
     x_test: np.ndarray | None
     y_test: np.ndarray | None
-    index: np.ndarray
+    origin: dict[str, np.ndarray]
+    about: dict[str, str]
 
 
 def hold_out(raw: Raw, count: int, seed: int) -> Raw:
@@ -75,7 +78,13 @@ def choose(
         _labels(raw.y, index),
         None if raw.x_test is None else _scaled(raw.x_test, everything, raw.value_range, scale),
         _labels(raw.y_test, everything),
-        index,
+        {"index": index},
+        {
+            "source": raw.origin,
+            "raw_files_sha256": json.dumps(raw.files),
+            "preprocessing": f"{wanted} of {there} samples in random order (seed {seed}); "
+            + (f"values {raw.value_range} scaled to {scale}" if scale else "not scaled"),
+        },
     )
 
 

@@ -160,7 +160,7 @@ def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
         handles.append(Line2D([], [], **{**_look(position, "relu"), "linestyle": "none"}))
         blocks = "block" if row.blocks == 1 else "blocks"
         labels.append(
-            f"{title(dataset)}: {row.samples:,} samples, {row.blocks} {blocks} of $n$ = {row.n}"
+            f"{title(dataset)}: {row.samples:,} samples in {row.blocks} {blocks} of {row.n:,}"
         )
     activations = numbers.activation.unique()
     for _ in range(len(activations) - len(datasets)):  # columns fill from the left
@@ -171,4 +171,7 @@ def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
         look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
         handles.append(Line2D([], [], **look))
         labels.append(NAMES.get(activation, activation))
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, columnspacing=1.5)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=2, columnspacing=1.0,
+        handlelength=1.6, handletextpad=0.4,
+    )  # fmt: skip

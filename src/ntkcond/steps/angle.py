@@ -11,6 +11,7 @@ from ntkcond.errors import UserError
 from ntkcond.kernel import closest_pair, squared_norms
 from ntkcond.needs import angle_need
 from ntkcond.network import initial_gradient_map
+from ntkcond.progress import progress
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, write_hdf5
 
@@ -32,7 +33,7 @@ def main(arguments: Namespace) -> None:
 
     angles, pairs, vanished = [], [], []
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
-    for seed in command.progress(a.seeds, len(a.seeds), label):
+    for seed in progress(a.seeds, len(a.seeds), label):
         gradients = initial_gradient_map(
             ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device
         )

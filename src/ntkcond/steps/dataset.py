@@ -1,38 +1,42 @@
 """Samples chosen, in random order, scaled, checked: results/datasets/{dataset}.h5."""
 
 import hashlib
-import json
 from argparse import Namespace
 from pathlib import Path
 
 from ntkcond import command
 from ntkcond.datasets import registry
-from ntkcond.datasets.samples import choose, constant_features, defects, hold_out
+from ntkcond.datasets.samples import Samples, choose, constant_features, defects, hold_out
 from ntkcond.storage import write_hdf5
 
 
 def main(arguments: Namespace) -> None:
-    """Writes x, index and, where there are any, y, x_test, y_test (`ntkcond.datasets.samples`)."""
+    """Writes x, where each sample is from and, where there are any, y, x_test, y_test
+    (`ntkcond.datasets.samples`)."""
     a = arguments
-    raw = registry.module(a.source).load(a.data_dir, vars(a))
-    if a.hold_out:
-        raw = hold_out(raw, a.hold_out, a.seed)
-    chosen = choose(raw, a.samples, a.seed, a.scale)
+    chosen = samples(a)
     for defect in defects(chosen.x):
         command.log.warning("%s: %s", a.output.stem, defect)
     same, features = constant_features(chosen.x), chosen.x.shape[1]
     command.log.info("%s: %d of %d features are constant", a.output.stem, same, features)
     with write_hdf5(a.output, a.made_by) as file:
-        for name, array in vars(chosen).items():
+        arrays = {name: getattr(chosen, name) for name in ("x", "y", "x_test", "y_test")}
+        for name, array in {**arrays, **chosen.origin}.items():
             if array is not None:
                 file[name] = array
-        file.attrs["source"] = raw.origin
-        file.attrs["raw_files_sha256"] = json.dumps(raw.files)
+        file.attrs.update(chosen.about)
         file.attrs["sha256"] = hashlib.sha256(chosen.x.tobytes()).hexdigest()
-        file.attrs["preprocessing"] = (
-            f"{len(chosen.x)} of {len(raw.x)} samples in random order (seed {a.seed}); "
-            + (f"values {raw.value_range} scaled to {a.scale}" if a.scale else "not scaled")
-        )
+
+
+def samples(a: Namespace) -> Samples:
+    """Those that the arguments ask for."""
+    reader = registry.module(a.source)
+    if registry.SOURCES[a.source].corpus:
+        return reader.draw(a.corpus, a.data_dir, vars(a))
+    raw = reader.load(a.data_dir, vars(a))
+    if a.hold_out:
+        raw = hold_out(raw, a.hold_out, a.seed)
+    return choose(raw, a.samples, a.seed, a.scale)
 
 
 def interval(text: str) -> tuple[float, float]:
@@ -48,7 +52,18 @@ if __name__ == "__main__":
     options.add_argument("--samples", type=command.count_or_all, default="all")
     options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
     options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
-    options.add_argument("--features", type=int, help="synthetic: dimension of the inputs")
+    options.add_argument("--features", type=int, help="dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_argument("--file", type=Path, help="custom: .npy, .npz or .h5")
+    speech = options.add_argument_group("of a corpus of speech")
+    speech.add_argument("--corpus", type=Path, help="results/corpora/*.h5, its files")
+    speech.add_argument("--subset", help="such as train-clean-100")
+    speech.add_argument("--mel", type=command.at_least(1), help="filters of the filterbank")
+    speech.add_argument(
+        "--splice", type=command.at_least(1), help="neighbouring frames in a sample"
+    )
+    speech.add_argument("--normalise", choices=["utterance", "speaker", "global", "none"])
+    speech.add_argument("--labels", type=Path, help="phone labels; default: who speaks")
+    speech.add_argument("--bad-utterances", choices=["refuse", "skip"], default="refuse")
+    speech.add_argument("--threads", type=command.at_least(1), default=1)
     command.run(main, options, chosen=lambda a: [registry.module_name(a.source)])

@@ -10,6 +10,7 @@ from ntkcond.blocks import blocks_of
 from ntkcond.kernel import ntk_tiles, tile_count, tile_size
 from ntkcond.needs import kernel_file_bytes, kernel_need
 from ntkcond.network import initial_gradient_map
+from ntkcond.progress import progress
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, require_space, write_hdf5
 
@@ -24,7 +25,12 @@ def main(arguments: Namespace) -> None:
     samples, features = x.shape
     n, blocks = blocks_of(samples, a.block, a.dataset.stem)
     require_memory(kernel_need(n, samples, features, a.depth, a.width), device)
-    require_space(a.output, kernel_file_bytes(len(a.seeds), blocks, n))
+    require_space(
+        a.output,
+        kernel_file_bytes(len(a.seeds), blocks, n),
+        "Free some space; or lower block or samples in the config; or set keep_kernels: false,"
+        " which deletes each kernel once its spectrum is there",
+    )
 
     def tiles():
         for s, seed in enumerate(a.seeds):
@@ -44,7 +50,7 @@ def main(arguments: Namespace) -> None:
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
         count = len(a.seeds) * blocks * tile_count(n, tile_size(n, device))
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
-        for s, b, (rows, columns, values) in command.progress(tiles(), count, label):
+        for s, b, (rows, columns, values) in progress(tiles(), count, label):
             values = values.cpu().numpy()
             kernel[s, b, rows, columns] = values
             if rows != columns:

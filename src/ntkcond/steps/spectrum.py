@@ -12,6 +12,7 @@ from ntkcond.activations import ACTIVATIONS
 from ntkcond.errors import UserError
 from ntkcond.needs import spectrum_need
 from ntkcond.network import initial_weights, is_linear, linear_factor
+from ntkcond.progress import progress
 from ntkcond.rank import rank_bound
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.spectrum import linear_network, linear_spectrum_record, rounding, spectrum_record
@@ -60,7 +61,7 @@ def main(arguments: Namespace) -> None:
                         yield spectrum_record(kernel, bounds[b], relative * trace)
 
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
-        found = list(command.progress(records(), seeds * blocks, label))
+        found = list(progress(records(), seeds * blocks, label))
 
     with write_hdf5(a.output, a.made_by) as file:
         for name in found[0]:

@@ -17,6 +17,7 @@ from ntkcond.activations import ACTIVATIONS
 from ntkcond.errors import UserError
 from ntkcond.history import MEASURES, History
 from ntkcond.needs import Need, train_need
+from ntkcond.progress import progress
 from ntkcond.provenance import code_digest, package_versions, sha256_of
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, write_hdf5
@@ -67,7 +68,7 @@ def main(arguments: Namespace) -> None:
 
     label = f"training {a.dataset.stem} L={a.depth}"
     left = -(-(len(runs) - checkpoint.first) // together) * a.epochs - checkpoint.epoch
-    for _ in command.progress(every_epoch(), left, label):
+    for _ in progress(every_epoch(), left, label):
         pass
 
     flops = training.flops_per_epoch(samples, tests, a.depth, a.width, features, len(task.labels))

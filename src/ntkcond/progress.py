@@ -1,0 +1,29 @@
+"""How far a long job is: a bar on a terminal, a line in the log now and then."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+SECONDS_BETWEEN_LINES = 30
+
+log = logging.getLogger("ntkcond")
+
+
+def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
+    """The items, with a progress bar on a terminal and a line in the log now and then."""
+    started = last = time.monotonic()
+    # miniters=1: a tile may take seconds
+    bar = tqdm(items, label, total, leave=False, disable=not sys.stderr.isatty(), miniters=1)
+    for done, item in enumerate(bar, start=1):
+        yield item
+        now = time.monotonic()
+        if now - last > SECONDS_BETWEEN_LINES:
+            left = (now - started) / done * (total - done)
+            log.info("%s: %d of %d, about %.0f s left", label, done, total, left)
+            last = now
+    log.info("%s: done in %.1f s", label, time.monotonic() - started)

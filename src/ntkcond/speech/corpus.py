@@ -1,0 +1,132 @@
+"""A corpus as it lies on the disk: {folder}/{speaker}/{chapter}/{speaker}-{chapter}-{number}.flac.
+
+Read by the Snakefile at every start: standard library only.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ntkcond.errors import UserError
+
+FOLDER = "LibriSpeech"  # below data_dir, as its archives and torchaudio have it
+SAMPLE_RATE = 16_000  # Hz
+# Left by our download in a folder that it unpacked: the md5 of the archive.
+AS_PUBLISHED = ".as_published"
+
+_NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.flac")
+
+
+class Header(NamedTuple):
+    """What a FLAC file says of itself: audio samples in all, and the md5 of the audio, 16 zero
+    bytes where its writer left that out."""
+
+    rate: int
+    channels: int
+    bits: int
+    samples: int
+    md5: bytes
+
+
+class Utterance(NamedTuple):
+    """One file. path: below the subset's folder; samples: of audio, at 16 kHz."""
+
+    path: str
+    samples: int
+    md5: bytes
+
+    @property
+    def name(self) -> str:
+        """Such as 19-198-0000."""
+        return Path(self.path).stem
+
+    @property
+    def speaker(self) -> int:
+        return int(self.name.partition("-")[0])
+
+
+def files_in(folder: Path) -> Iterator[os.DirEntry]:
+    """Every FLAC file below a folder, in no order; hidden ones are none of the corpus."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from files_in(Path(entry.path))
+            elif entry.name.endswith(".flac"):
+                yield entry
+
+
+def state(folder: Path) -> str:
+    """Which files a subset's folder has, in few characters: what is made of them depends on it.
+
+    "as published" where the folder is not there, since it is then downloaded and checked, or where
+    a download has left it and it has as many files as then; else a digest of names and sizes.
+    Raises UserError when the folder has no FLAC file.
+    """
+    if not folder.is_dir():
+        return "as published"
+    files = list(files_in(folder))
+    if not files:
+        raise UserError(
+            f"{folder}: no FLAC file in it. Put the corpus there, or delete the folder: it will be"
+            " downloaded"
+        )
+    note = folder / AS_PUBLISHED
+    if note.is_file() and note.read_text("utf-8").split()[-1] == str(len(files)):
+        return "as published"
+    digest = hashlib.sha256()
+    for line in sorted(f"{os.path.relpath(f.path, folder)} {f.stat().st_size}\n" for f in files):
+        digest.update(line.encode())
+    return digest.hexdigest()
+
+
+def read_header(path: Path | str) -> Header:
+    """From the first 42 bytes (RFC 9639, sections 6 to 8.2). soundfile does not tell the md5.
+
+    Raises ValueError, in words, for what is not FLAC.
+    """
+    with Path(path).open("rb", buffering=0) as file:
+        start = file.read(42)
+    if not start:
+        raise ValueError("is empty")
+    # a stream information block, 34 bytes long, is the first of every file
+    if len(start) < 42 or start[:4] != b"fLaC" or start[4] & 0x7F or start[5:8] != b"\0\0\x22":
+        raise ValueError("is not a FLAC file")
+    packed = int.from_bytes(start[18:26], "big")  # 20, 3, 5 and 36 bits
+    return Header(
+        rate=packed >> 44,
+        channels=(packed >> 41 & 0b111) + 1,
+        bits=(packed >> 36 & 0b11111) + 1,
+        samples=packed & (1 << 36) - 1,
+        md5=start[26:],
+    )
+
+
+def read_utterance(folder: Path, path: str) -> Utterance:
+    """The utterance at folder/path, from its header. Raises ValueError, in words, for a file that
+    has another name, rate, number of channels or resolution than the corpus."""
+    name = _NAME.fullmatch(Path(path).name)
+    if not name:
+        raise ValueError("is not named like the corpus: speaker-chapter-number.flac")
+    if Path(path).parent.parts[-2:] != name.groups()[:2]:
+        raise ValueError(f"is not in the folder {name[1]}/{name[2]} of its speaker and chapter")
+    header = read_header(folder / path)
+    if header.rate != SAMPLE_RATE:
+        raise ValueError(f"has {header.rate} Hz; the corpus has {SAMPLE_RATE}")
+    if header.channels != 1:
+        raise ValueError(f"has {header.channels} channels; the corpus has 1")
+    if header.bits != 16:
+        raise ValueError(f"has {header.bits} bits a sample; the corpus has 16")
+    if not header.samples:
+        raise ValueError("has no audio, or does not say how much")
+    return Utterance(path, header.samples, header.md5)
+
+
+def in_order(path: str) -> tuple:
+    """The corpus' own order: by speaker, chapter and number; what is not named so comes last."""
+    name = _NAME.fullmatch(Path(path).name)
+    return (0, *map(int, name.groups()), path) if name else (1, path)

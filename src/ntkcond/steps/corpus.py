@@ -1,0 +1,82 @@
+"""What FLAC files a corpus of speech has, from their headers: results/corpora/{dataset}.h5.
+
+Where the corpus is not in data_dir, it is downloaded first.
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import numpy as np
+
+from ntkcond import command
+from ntkcond.progress import progress
+from ntkcond.speech import archive
+from ntkcond.speech.corpus import FOLDER, SAMPLE_RATE, files_in, in_order, read_utterance
+from ntkcond.speech.subsets import SUBSETS
+from ntkcond.storage import write_hdf5
+
+
+def main(arguments: Namespace) -> None:
+    """Writes for each file its path below the subset's folder, samples of audio, the md5 of its
+    audio and what is wrong with it, in the corpus' order; `problem` is empty where nothing is."""
+    a = arguments
+    archive.obtain(a.subset, a.data_dir, a.mirror)
+    folder = a.data_dir / FOLDER / a.subset
+    files = (Path(file.path).relative_to(folder).as_posix() for file in files_in(folder))
+    paths = sorted(files, key=in_order)
+    samples = np.zeros(len(paths), np.int64)
+    md5 = np.zeros((len(paths), 16), np.uint8)
+    problems = [""] * len(paths)
+    first: dict[str, str] = {}
+    for i, path in enumerate(progress(paths, len(paths), f"headers of {a.subset}")):
+        try:
+            utterance = read_utterance(folder, path)
+            if first.setdefault(utterance.name, path) != path:
+                raise ValueError(f"is there twice, also as {first[utterance.name]}")
+        except OSError as error:
+            problems[i] = f"cannot be read ({error.strerror})"
+        except ValueError as error:
+            problems[i] = str(error)
+        else:
+            samples[i], md5[i] = utterance.samples, np.frombuffer(utterance.md5, np.uint8)
+    good = [path for path, problem in zip(paths, problems, strict=True) if not problem]
+    speakers = len({Path(path).name.partition("-")[0] for path in good})
+    hours = samples.sum() / SAMPLE_RATE / 3600
+    described = description(a.subset, len(good), speakers, hours)
+    published = SUBSETS.get(a.subset)
+    partial = published is not None and len(good) < published.utterances
+    say = command.log.warning if partial else command.log.info
+    say("%s: %s", a.output.stem, described)
+    with write_hdf5(a.output, a.made_by) as file:
+        file["path"] = paths
+        file["samples"] = samples
+        file["md5"] = md5
+        file["problem"] = problems
+        file.attrs.update(
+            subset=a.subset, description=described, utterances=len(good), speakers=speakers,
+            hours=hours,
+        )  # fmt: skip
+
+
+def description(subset: str, utterances: int, speakers: int, hours: float) -> str:
+    """How much of the published subset is there."""
+    if subset not in SUBSETS:
+        return f"{utterances:,} utterances of {speakers} speakers, {hours:.2f} h"
+    whole = SUBSETS[subset]
+    return (
+        f"{utterances:,} of the {whole.utterances:,} utterances of {subset}, {speakers} of"
+        f" {whole.speakers} speakers, {hours:.2f} of {whole.hours} h"
+    )
+
+
+def options() -> ArgumentParser:
+    """The step's command line."""
+    options = command.parser(__doc__)
+    options.add_argument("--subset", required=True, help="such as train-clean-100")
+    options.add_argument("--data-dir", type=Path, default=Path("data"), help="raw files")
+    options.add_argument("--mirror", action="append", help="address to download from; repeatable")
+    return options
+
+
+if __name__ == "__main__":
+    command.run(main, options())

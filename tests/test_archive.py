@@ -1,0 +1,208 @@
+"""LibriSpeech's archives: downloads from a local server that break off, unpacking that is safe."""
+
+import fcntl
+import hashlib
+import http.server
+import io
+import shutil
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from ntkcond.errors import UserError
+from ntkcond.speech import archive, corpus
+from ntkcond.speech.subsets import SUBSETS, Subset
+from speech import write_corpus
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def packed(folder: Path, extra: dict[str, bytes] | None = None) -> bytes:
+    """An archive of LibriSpeech/tiny, as the real ones are, and of extra members."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        tar.add(folder.parent, "LibriSpeech")
+        for name, content in (extra or {}).items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Serves `content` for any path; asked for a part, gives it, unless `whole`. Breaks off after
+    `most` bytes."""
+
+    content = b""
+    most: int | None = None
+    whole = False
+    asked: list[str]
+
+    def do_GET(self):
+        wanted = self.headers.get("Range")
+        self.asked.append(wanted)
+        start = 0 if self.whole else int(wanted.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(self.content):
+            self.send_error(416)
+            return
+        self.send_response(200 if self.whole else 206)
+        self.send_header("Content-Length", str(len(self.content) - start))
+        self.send_header("Content-Encoding", "x-gzip")  # as some say of any .tar.gz
+        if not self.whole:
+            last, total = len(self.content) - 1, len(self.content)
+            self.send_header("Content-Range", f"bytes {start}-{last}/{total}")
+        self.end_headers()
+        end = None if self.most is None else start + self.most
+        self.wfile.write(self.content[start:end])
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A server of the archive of a subset, tiny, that counts as published; its address."""
+    made = write_corpus(tmp_path / "made", subset="tiny")
+    (made.parent / "LICENSE.TXT").write_text("CC BY 4.0")
+    handler = type("Handler", (Server,), {"content": packed(made), "asked": []})
+    publish(monkeypatch, handler.content)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, args=(0.05,), daemon=True).start()
+        yield handler, f"http://127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+
+
+def publish(monkeypatch, content: bytes) -> None:
+    md5 = hashlib.md5(content).hexdigest()
+    monkeypatch.setitem(SUBSETS, "tiny", Subset(len(content), md5, 12, 4, 0.002))
+
+
+def flac(folder: Path) -> dict[str, bytes]:
+    files = (Path(entry.path) for entry in corpus.files_in(folder))
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def leftovers(data_dir: Path) -> list[str]:
+    return sorted(path.name for path in (data_dir / "LibriSpeech").iterdir())
+
+
+def test_a_subset_is_downloaded_checked_and_unpacked(server, tmp_path):
+    _, address = server
+    archive.obtain("tiny", tmp_path / "data", [NOWHERE, address + "/"])
+    folder = tmp_path / "data/LibriSpeech/tiny"
+    assert flac(folder) == flac(tmp_path / "made/LibriSpeech/tiny")
+    assert leftovers(tmp_path / "data") == ["LICENSE.TXT", "tiny"]
+    assert corpus.state(folder) == "as published"
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["in parts", "only whole"])
+def test_a_download_that_broke_off_goes_on_where_it_was(server, tmp_path, whole):
+    handler, address = server
+    half = len(handler.content) // 2
+    handler.most = half
+    with pytest.raises(UserError, match=r"the download ended at .* Run again: it") as caught:
+        archive.obtain("tiny", tmp_path, [address])
+    part = tmp_path / "LibriSpeech/tiny.tar.gz.part"
+    assert part.read_bytes() == handler.content[:half]
+    for said in (str(part), address, "put tiny.tar.gz", "data_dir", "mirror"):
+        assert said in str(caught.value)
+    handler.most, handler.whole = None, whole
+    archive.obtain("tiny", tmp_path, [address])
+    assert handler.asked == ["bytes=0-", f"bytes={half}-"]
+    assert leftovers(tmp_path) == ["LICENSE.TXT", "tiny"]
+
+
+def test_the_next_mirror_goes_on_where_the_first_broke_off(server, tmp_path):
+    handler, address = server
+    handler.most = len(handler.content) // 2 + 1
+    archive.obtain("tiny", tmp_path, [address, address])
+    assert leftovers(tmp_path) == ["LICENSE.TXT", "tiny"]
+
+
+@pytest.mark.parametrize("longer", [0, 1000], ids=["other bytes", "more bytes"])
+def test_another_file_than_the_published_one_is_refused_and_deleted(server, tmp_path, longer):
+    handler, address = server
+    handler.content = handler.content[:-1] + b"!" + bytes(longer)
+    message = "it has another file, a larger one" if longer else "not the published archive"
+    with pytest.raises(UserError, match=message):
+        archive.obtain("tiny", tmp_path, [address])
+    assert not (tmp_path / "LibriSpeech/tiny").exists()
+    part = tmp_path / "LibriSpeech/tiny.tar.gz.part"
+    assert not part.exists() or not part.stat().st_size
+
+
+def test_an_archive_of_ones_own_is_unpacked_and_stays(server, tmp_path):
+    handler, _ = server
+    own = tmp_path / "data/tiny.tar.gz"
+    own.parent.mkdir()
+    own.write_bytes(handler.content)
+    archive.obtain("tiny", tmp_path / "data", [NOWHERE])
+    assert flac(tmp_path / "data/LibriSpeech/tiny") == flac(tmp_path / "made/LibriSpeech/tiny")
+    assert own.is_file()
+    shutil.rmtree(tmp_path / "data/LibriSpeech")
+    own.write_bytes(handler.content[:-9])
+    with pytest.raises(UserError, match=f"{own}: not the published archive.*Delete it"):
+        archive.obtain("tiny", tmp_path / "data", [NOWHERE])
+    assert own.is_file()
+
+
+def test_a_corpus_that_is_there_is_not_touched(tmp_path):
+    folder = write_corpus(tmp_path)
+    before = flac(folder)
+    archive.obtain(folder.name, tmp_path, [NOWHERE])
+    assert flac(folder) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["../escaped.flac", "/tmp/escaped.flac", "LibriSpeech/../../escaped.flac"]
+)
+def test_paths_that_leave_the_folder_are_refused_with_all_the_rest(
+    server, tmp_path, monkeypatch, name
+):
+    handler, address = server
+    handler.content = packed(tmp_path / "made/LibriSpeech/tiny", {name: b"fLaC"})
+    publish(monkeypatch, handler.content)
+    with pytest.raises(UserError, match="would leave the folder or is no plain file") as caught:
+        archive.obtain("tiny", tmp_path / "data", [address])
+    assert repr(name) in str(caught.value)
+    assert not list(tmp_path.rglob("escaped*"))
+    assert not Path("/tmp/escaped.flac").exists()
+    assert leftovers(tmp_path / "data") == ["tiny.tar.gz.part"]
+
+
+def test_an_archive_of_something_else_is_refused(server, tmp_path, monkeypatch):
+    handler, address = server
+    other = write_corpus(tmp_path / "other", subset="another")
+    handler.content = packed(other)
+    publish(monkeypatch, handler.content)
+    with pytest.raises(UserError, match="has no folder LibriSpeech/tiny"):
+        archive.obtain("tiny", tmp_path / "data", [address])
+
+
+def test_a_disk_too_small_is_said_before_the_download(server, tmp_path, monkeypatch):
+    handler, address = server
+    usage = shutil.disk_usage(tmp_path)._replace(free=int(1.9 * len(handler.content)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(UserError, match=r"of disk, .* are free. Free some space, or set data_dir"):
+        archive.obtain("tiny", tmp_path, [address])
+    assert not handler.asked
+    part = tmp_path / "LibriSpeech/tiny.tar.gz.part"  # as if a good deal had come before
+    part.write_bytes(handler.content[: len(handler.content) // 2])
+    archive.obtain("tiny", tmp_path, [address])
+
+
+def test_two_runs_do_not_download_into_one_file(server, tmp_path):
+    _, address = server
+    part = tmp_path / "LibriSpeech/tiny.tar.gz.part"
+    part.parent.mkdir()
+    with part.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="another run is downloading it"):
+            archive.obtain("tiny", tmp_path, [address])
+
+
+def test_an_unknown_subset_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"publishes no subset train-100\. There is: dev"):
+        archive.obtain("train-100", tmp_path)
