@@ -12,9 +12,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import soundfile
 import yaml
 
 from ntkcond.provenance import SOURCE
+from speech import write_corpus
 from workflow import ROOT, SMALL, copy_of_the_project, planned, snakemake, write_config
 
 
@@ -147,6 +149,42 @@ def other_content(file: Path, date: float | None = None) -> None:
         os.utime(file, (date, date))
 
 
+def speech(change: Change) -> Change:
+    """A data set of speech with labels, made once and then copied; then a change."""
+
+    def made_then_changed(project: Path) -> tuple[str]:
+        made = project.parents[1] / "speech"
+        if not made.is_dir():
+            own = {
+                "source": "librispeech", "labels": "phones.txt", "samples": 40, "block": 20,
+                "features": 96, "mel": 24, "splice": 4,
+            }  # fmt: skip
+            write_config(project, {**SMALL, "datasets": {**SMALL["datasets"], "speech": own}})
+            lines = []
+            for file in write_corpus(project / "data", speakers=2).rglob("*.flac"):
+                count = 1 + (soundfile.info(file).frames - 400) // 160
+                lines.append(f"{file.stem}{count * ' 1'}\n")
+            (project / "phones.txt").write_text("".join(lines))
+            snakemake(project, "results/datasets/speech.h5")
+            shutil.copytree(project, made, symlinks=True)
+        shutil.rmtree(project)
+        shutil.copytree(made, project, symlinks=True)
+        change(project)
+        return ("results/datasets/speech.h5",)
+
+    return made_then_changed
+
+
+def other_labels(project: Path) -> None:
+    path = project / "phones.txt"
+    path.write_text(path.read_text().replace(" 1 ", " 2 "))
+
+
+def another_utterance(project: Path) -> None:
+    chapter = project / "data/LibriSpeech/train-clean-100/10/7"
+    shutil.copy(chapter / "10-7-0000.flac", chapter / "10-7-0009.flac")
+
+
 KERNEL = "results/kernels/digits/relu/depth2.h5"
 SPECTRUM = "results/spectra/digits/relu/depth2.h5"
 
@@ -247,8 +285,9 @@ CHANGES: dict[str, list[Change]] = {
         setting("datasets.mnist.mirrors", ["http://127.0.0.1:9/"]),
     ],
     "`kernel.py`": [code("kernel.py")],
-    "`network.py`, `activations.py`, `needs.py`, `resources.py`": [
-        code(f"{name}.py") for name in ("network", "activations", "needs", "resources")
+    "`network.py`, `activations.py`, `needs.py`, `resources.py`, `memory.py`, `progress.py`": [
+        code(f"{name}.py")
+        for name in ("network", "activations", "needs", "resources", "memory", "progress")
     ],
     "`blocks.py`": [code("blocks.py")],
     "`spectrum.py`, `rank.py`": [code("spectrum.py"), code("rank.py")],
@@ -270,8 +309,20 @@ CHANGES: dict[str, list[Change]] = {
         code("figures/style.py"),
         code("figures/output.py"),
     ],
-    "`steps/download.py`: a file that is there and whole is kept": [code("steps/download.py")],
-    "`config.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no step": [
+    "`steps/download.py`, `speech/archive.py`: what is there is kept": [
+        speech(code("steps/download.py", "speech/archive.py"))
+    ],
+    "`speech/corpus.py`, `speech/subsets.py`, `steps/corpus.py` (asked for: a set of speech)": [
+        speech(code(f"{name}.py")) for name in ("speech/corpus", "steps/corpus", "speech/subsets")
+    ],
+    "`speech/extraction.py`, `speech/log_mel.py`, `speech/frames.py`, `speech/phones.py`,"
+    " `datasets/librispeech.py` (asked for: a set of speech)": [
+        speech(code(f"{name}.py"))
+        for name in (
+            "speech/extraction", "speech/log_mel", "speech/frames", "speech/phones",
+            "datasets/librispeech",
+        )
+    ],    "`config.py`, `cluster.py`, `run_lock.py`, which the workflow uses and no step": [
         code("config.py", "cluster.py", "run_lock.py")
     ],
     **{
@@ -305,6 +356,12 @@ CHANGES: dict[str, list[Change]] = {
         own_data_set(partial(other_content, date=0))
     ],
     "the date of a data set of your own (asked for: that data set)": [own_data_set(Path.touch)],
+    "a file more in a corpus of speech, or one less (asked for: its data set)": [
+        speech(another_utterance),
+        speech(delete("data/LibriSpeech/train-clean-100/10/7/10-7-0000.flac")),
+    ],
+    "the dates of the files of a corpus (asked for: its data set)": [speech(touch_all)],
+    "the content of the labels of a corpus (asked for: its data set)": [speech(other_labels)],
     "a kernel written by another run, newer than its spectrum": [kernel_of_another_run],
     "`.snakemake` is lost": [lose_the_record],
     "`.snakemake` is lost, and `width` changed": [

@@ -85,6 +85,11 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("training.batch", 0, "training.batch: 0 is not allowed; it must be a whole number from"),
         ("datasets.digits.training.epochs", 0, "datasets.digits.training.epochs: 0 is not"),
         ("datasets.digits.training.rate_for", "depth", "is one for all data sets: training.rate"),
+        ("datasets.librispeech.mel", 40, "mel 40 × splice 16 makes 640 features, not 768. Change"),
+        ("datasets.librispeech.normalise", "all", "'all' is not allowed; it must be utterance, sp"),
+        ("datasets.librispeech.bad_utterances", "drop", "must be refuse or skip"),
+        ("datasets.librispeech.subset", "../etc", "datasets.librispeech.subset: '../etc' is not"),
+        ("datasets.librispeech.scale", [0, 1], "librispeech has no such setting"),
         ("datasets.mnist.mirrors", ["ftp://x"], "datasets.mnist.mirrors[0]: 'ftp://x' is not"),
     ],
 )
@@ -142,3 +147,34 @@ def test_the_schema_knows_the_conventions_and_readings_of_the_code():
 
 def test_the_default_config_has_every_data_set_that_the_code_knows():
     assert set(DEFAULT["datasets"]) == SOURCES.keys() - {"custom"}
+
+
+def speech_config(data_dir, **settings) -> dict:
+    config = changed("datasets.speech", {"source": "librispeech", "samples": 512, **settings})
+    config["figures"]["fig2"] = ["speech"]
+    config["data_dir"] = str(data_dir)
+    return config
+
+
+def test_a_set_of_speech_takes_what_it_does_not_say_from_the_recipe():
+    own = dataset_settings(speech_config("data"), "speech")
+    assert (own["mel"], own["splice"], own["features"]) == (48, 16, 768)
+    assert (own["subset"], own["normalise"]) == ("train-clean-100", "global")
+
+
+@pytest.mark.parametrize(
+    ("folders", "below", "settings", "message"),
+    [
+        ([], "", {"subset": "dev-cleen"}, "could be downloaded. Did you mean 'dev-clean'?"),
+        (["LibriSpeech/dev-clean"], "", {"subset": "dev-clean"}, "no FLAC file in it. Put the"),
+        (["LibriSpeech/dev-clean"], "LibriSpeech", {"subset": "dev-clean"}, "one folder too deep"),
+        ([], "absent", {}, "absent: no such folder. Make it first"),
+        ([], "", {"labels": "/no/phones.txt"}, "datasets.speech.labels: /no/phones.txt: no such"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_corpus_is_said_at_start(tmp_path, folders, below, settings, message):
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(UserError) as caught:
+        check(speech_config(tmp_path / below, **settings), ROOT)
+    assert message in str(caught.value)

@@ -105,11 +105,18 @@ def corpus_options(dataset):
     return shlex.join(words)
 
 
+def from_corpora(datasets):
+    """Those of the data sets that come from a corpus."""
+    return [name for name in datasets if settings.audio_hours(config, name)]
+
+
 def artefact_options(made_with, records):
-    """Each artefact's CSV, and where the jobs of the rules it was made with have their records."""
+    """Each artefact's CSV, and the records of the jobs of the rules (or the jobs) it was made with."""
     words = [f"--records={records}"]
     for artefact, its_rules in made_with.items():
-        paths = ",".join(os.path.relpath(each.benchmark, records) for each in its_rules)
+        paths = ",".join(
+            os.path.relpath(getattr(each, "benchmark", each), records) for each in its_rules
+        )
         words.append(f"--artefact=results/{artefact}.csv={paths}")
     return shlex.join(words)
 

@@ -5,6 +5,7 @@ RECORDS = "results/benchmarks"
 MADE_WITH = {
     "fig1": [rules.fig1],
     "fig2": [
+        *expand(rules.corpus.benchmark, dataset=from_corpora(FIG2)),
         rules.dataset,
         rules.kernel,
         rules.spectrum,
@@ -13,7 +14,13 @@ MADE_WITH = {
         rules.angles,
         rules.fig2,
     ],
-    "fig3": [rules.dataset, rules.train, rules.training, rules.fig3],
+    "fig3": [
+        *expand(rules.corpus.benchmark, dataset=from_corpora(FIG3)),
+        rules.dataset,
+        rules.train,
+        rules.training,
+        rules.fig3,
+    ],
     "fig4": [rules.fig4],
 }
 

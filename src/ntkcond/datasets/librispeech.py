@@ -7,7 +7,6 @@ who speaks.
 """
 
 import hashlib
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -74,9 +73,6 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
     if not known.all():
         kind = "test samples of a class that no training sample has"
         bad.counts[kind] += int((~known).sum())
-    for kind, count in bad.counts.items():
-        if count:
-            log.warning("%s: left out: %d %s", options["subset"], count, kind)
     return Samples(
         x[train],
         y[train],
@@ -90,8 +86,8 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
             f" (seed {options['seed']}); {recipe}",
             "labels": label_words(options["labels"], recipe, len(np.unique(y[train]))),
             "test_split": split_words(held_out, by_speaker=labels is not None),
-            "left_out": json.dumps(+bad.counts),
         },
+        dict(+bad.counts),
     )
 
 

@@ -31,7 +31,7 @@ class Raw:
 class Samples:
     """The samples of an experiment: x (n, d) float32, y (n,) int64 or None, likewise for testing;
     origin: arrays that say where each is from, by name, (n,) each: in the raw set, its row `index`.
-    about: where they are from and how they were made, in words."""
+    about: where they are from and how they were made, in words. left_out: how many of what kind."""
 
     x: np.ndarray
     y: np.ndarray | None
@@ -39,6 +39,7 @@ class Samples:
     y_test: np.ndarray | None
     origin: dict[str, np.ndarray]
     about: dict[str, str]
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def hold_out(raw: Raw, count: int, seed: int) -> Raw:

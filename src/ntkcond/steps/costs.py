@@ -20,7 +20,8 @@ MEASURES = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "max_rss_mb"}
 
 
 class Artefact(NamedTuple):
-    """Its CSV and, for each rule that it was made by, the path of the record, with {columns}."""
+    """Its CSV and, for each rule that it was made by, the path of the record, with {columns}. The
+    record of a job by itself is in its rule's folder, and named like the job's data set."""
 
     csv: Path
     records: list[str]
@@ -39,9 +40,11 @@ def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
     for pattern in artefact.records:
         rule = Path(pattern).parts[0].removesuffix(".tsv")
         keys = [key for key in ("dataset", "activation", "depth") if f"{{{key}}}" in pattern]
+        alone = Path(pattern).stem if Path(pattern).parent.name else ""
         rows = drawn[keys].drop_duplicates().to_dict("records") if keys else [{}]
         for row in rows:
-            jobs[pattern.format(**row)] = {"rule": rule, "dataset": row.get("dataset", "")}
+            dataset = row.get("dataset", alone)
+            jobs[pattern.format(**row)] = {"rule": rule, "dataset": dataset}
     measured = pd.DataFrame(
         [{**job, **record(folder / path)} for path, job in jobs.items()],
         columns=["rule", "dataset", *MEASURES.values()],

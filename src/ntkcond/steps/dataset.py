@@ -1,6 +1,7 @@
 """Samples chosen, in random order, scaled, checked: results/datasets/{dataset}.h5."""
 
 import hashlib
+import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ def main(arguments: Namespace) -> None:
     (`ntkcond.datasets.samples`)."""
     a = arguments
     chosen = samples(a)
+    for kind, count in chosen.left_out.items():
+        command.log.warning("%s: left out: %d %s", a.output.stem, count, kind)
     for defect in defects(chosen.x):
         command.log.warning("%s: %s", a.output.stem, defect)
     same, features = constant_features(chosen.x), chosen.x.shape[1]
@@ -25,6 +28,7 @@ def main(arguments: Namespace) -> None:
             if array is not None:
                 file[name] = array
         file.attrs.update(chosen.about)
+        file.attrs["left_out"] = json.dumps(chosen.left_out)
         file.attrs["sha256"] = hashlib.sha256(chosen.x.tobytes()).hexdigest()
 
 
