@@ -180,6 +180,13 @@ def other_labels(project: Path) -> None:
     path.write_text(path.read_text().replace(" 1 ", " 2 "))
 
 
+def other_audio(project: Path) -> None:
+    path = project / "data/LibriSpeech/train-clean-100/10/7/10-7-0000.flac"
+    content = bytearray(path.read_bytes())
+    content[26] ^= 1  # of the md5 in its header
+    path.write_bytes(content)
+
+
 def another_utterance(project: Path) -> None:
     chapter = project / "data/LibriSpeech/train-clean-100/10/7"
     shutil.copy(chapter / "10-7-0000.flac", chapter / "10-7-0009.flac")
@@ -283,6 +290,7 @@ CHANGES: dict[str, list[Change]] = {
         setting("device", "cpu"),
         setting("data_dir", "elsewhere"),
         setting("datasets.mnist.mirrors", ["http://127.0.0.1:9/"]),
+        speech(setting("datasets.speech.mirrors", ["http://127.0.0.1:9/"])),
     ],
     "`kernel.py`": [code("kernel.py")],
     "`network.py`, `activations.py`, `needs.py`, `resources.py`, `memory.py`, `progress.py`": [
@@ -359,6 +367,9 @@ CHANGES: dict[str, list[Change]] = {
     "a file more in a corpus of speech, or one less (asked for: its data set)": [
         speech(another_utterance),
         speech(delete("data/LibriSpeech/train-clean-100/10/7/10-7-0000.flac")),
+    ],
+    "a file of a corpus with other audio and the same size (asked for: its data set)": [
+        speech(other_audio)
     ],
     "the dates of the files of a corpus (asked for: its data set)": [speech(touch_all)],
     "the content of the labels of a corpus (asked for: its data set)": [speech(other_labels)],

@@ -195,13 +195,15 @@ def test_the_state_of_a_corpus_is_its_files(folder):
     assert corpus.state(folder) != before
     moved.write_bytes(content)
     assert corpus.state(folder) == before
+    moved.write_bytes(content[:30] + bytes(4) + content[34:])  # another md5, the same size
+    assert corpus.state(folder) != before
     moved.unlink()
     assert corpus.state(folder) != before
 
 
 def test_a_corpus_as_published_is_known_by_the_note_of_its_download(folder):
     assert corpus.state(folder / "absent") == "as published"
-    (folder / corpus.AS_PUBLISHED).write_text("archive with md5 0123, files: 12\n")
+    (folder / corpus.AS_PUBLISHED).write_text(corpus.contents(folder))
     assert corpus.state(folder) == "as published"
     (folder / "10/7/10-7-0000.flac").unlink()
     assert corpus.state(folder) != "as published"
@@ -210,6 +212,21 @@ def test_a_corpus_as_published_is_known_by_the_note_of_its_download(folder):
 def test_a_folder_without_flac_is_refused(tmp_path):
     with pytest.raises(UserError, match=f"{tmp_path}: no FLAC file in it. Put the corpus there"):
         corpus.state(tmp_path)
+
+
+def test_what_cannot_be_read_of_a_corpus_is_named(folder):
+    gone = folder / "10/7/10-7-0009.flac"
+    gone.symlink_to("nowhere.flac")
+    with pytest.raises(UserError, match=r"10-7-0009\.flac: cannot be read \(No such file"):
+        corpus.state(folder)
+    gone.unlink()
+    (folder / "10/7/round").symlink_to(folder / "10/7/round")
+    with pytest.raises(UserError, match=r"7/round: cannot be read \(Too many levels of symbolic"):
+        corpus.state(folder)
+    link = folder.with_name("elsewhere")
+    link.symlink_to("not-mounted")
+    with pytest.raises(UserError, match="elsewhere: is no folder, or a link to one that is not"):
+        corpus.state(link)
 
 
 def test_labels_of_the_wanted_are_read(tmp_path):

@@ -51,6 +51,19 @@ def add_network(options: argparse.ArgumentParser, activations: Iterable[str]) ->
     options.add_argument("--seeds", type=whole_numbers, required=True, help="such as 1,32,111")
 
 
+def add_mirrors(options: argparse.ArgumentParser) -> None:
+    """Addresses of raw files, each for one source of data: --mirror mnist=https://…"""
+    options.add_argument(
+        "--mirror", type=lambda text: tuple(text.split("=", 1)), action="append", default=[],
+        metavar="SOURCE=URL", help="tried in the order given, instead of the addresses known",
+    )  # fmt: skip
+
+
+def mirrors_of(arguments: argparse.Namespace, source: str) -> list[str]:
+    """The addresses given for this source."""
+    return [url for of, url in arguments.mirror if of == source]
+
+
 def whole_numbers(text: str) -> list[int]:
     """A list of whole numbers: 1,32,111."""
     return [int(word) for word in text.split(",")]

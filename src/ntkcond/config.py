@@ -4,6 +4,7 @@ Read by the Snakefile at every start: nothing heavy is imported here.
 """
 
 import difflib
+import functools
 import math
 import os
 from collections.abc import Iterable
@@ -30,10 +31,15 @@ DATA = ("source", "samples", "seed")
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
-def check(config: dict, project: Path | str) -> None:
+# Once a start: a corpus may have many files.
+corpus_state = functools.cache(corpus.state)
+
+
+def check(config: dict, project: Path | str, scan: bool = True) -> None:
     """Raises UserError for what is wrong in the config: the key, its value, what is allowed.
 
     project: the Snakefile's folder, which has the schema and where relative paths start.
+    scan: whether to look into corpora, too.
     """
     schema = Path(project, SCHEMA).read_text("utf-8")
     validator = jsonschema.Draft202012Validator(yaml.safe_load(schema))
@@ -49,7 +55,7 @@ def check(config: dict, project: Path | str) -> None:
                     f"figures.{figure}: {name!r} is not a data set of this config."
                     + _suggestion(name, config["datasets"])
                 )
-            _check_raw_files(config, name, project)
+            _check_raw_files(config, name, project, scan)
     for name in config["figures"]["fig3"]:
         if not SOURCES[dataset_settings(config, name)["source"]].labels:
             raise UserError(f"figures.fig3: {name} has no labels to learn. Choose another data set")
@@ -167,20 +173,21 @@ def _check_dataset(config: dict, name: str) -> None:
     _check_sizes(config, name, source)
 
 
-def _check_raw_files(config: dict, name: str, project: Path | str) -> None:
+def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -> None:
     """Snakemake itself would take figures from before for up to date when a raw file is gone, and
     download into a misspelt folder."""
-    file = config["datasets"][name].get("file")
-    if file and not resolved(file, project).is_file():
-        raise UserError(f"datasets.{name}.file: {resolved(file, project)}: no such file")
-    if file and not os.access(resolved(file, project), os.R_OK):
-        raise UserError(f"datasets.{name}.file: {resolved(file, project)}: may not be read")
+    for key in ("file", "labels"):
+        own = config["datasets"][name].get(key)
+        if own and not resolved(own, project).is_file():
+            raise UserError(f"datasets.{name}.{key}: {resolved(own, project)}: no such file")
+        if own and not os.access(resolved(own, project), os.R_OK):
+            raise UserError(f"datasets.{name}.{key}: {resolved(own, project)}: may not be read")
     data_dir = resolved(config["data_dir"], project)
     source = SOURCES[dataset_settings(config, name)["source"]]
     raw = [data_dir / raw_file for raw_file in source.raw_files]
     if source.corpus:
         raw = [corpus_folder(config, name, data_dir)]
-        _check_corpus(config, name, raw[0], project)
+        _check_corpus(config, name, raw[0], scan)
     for path in raw:
         if not data_dir.is_dir():
             raise UserError(f"data_dir: {data_dir}: no such folder. Make it first, or correct it")
@@ -189,17 +196,15 @@ def _check_raw_files(config: dict, name: str, project: Path | str) -> None:
             raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
 
 
-def _check_corpus(config: dict, name: str, folder: Path, project: Path | str) -> None:
+def _check_corpus(config: dict, name: str, folder: Path, scan: bool) -> None:
     settings = dataset_settings(config, name)
-    corpus.state(folder)
+    if scan:
+        corpus_state(folder)
     if not folder.is_dir() and settings["subset"] not in SUBSETS:
         raise UserError(
             f"datasets.{name}.subset: {folder}: no such folder, and none that could be downloaded."
             + _suggestion(settings["subset"], SUBSETS)
         )
-    labels = settings.get("labels")
-    if labels and not resolved(labels, project).is_file():
-        raise UserError(f"datasets.{name}.labels: {resolved(labels, project)}: no such file")
 
 
 def _check_sizes(config: dict, name: str, source: Source) -> None:

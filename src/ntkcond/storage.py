@@ -16,6 +16,11 @@ import psutil
 from ntkcond.errors import UserError
 from ntkcond.units import size
 
+KEEP_NOTHING = (
+    "Nothing was left half-written. Free some space and run again; keep_kernels: false in the"
+    " config keeps no kernels"
+)
+
 
 @contextlib.contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
@@ -59,7 +64,7 @@ def _sync(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, of_full_disk: str = KEEP_NOTHING) -> Iterator[None]:
     """Turns a full disk or a forbidden place into a UserError that names it."""
     try:
         yield
@@ -70,8 +75,7 @@ def explained(path: Path) -> Iterator[None]:
             there = next(folder for folder in path.absolute().parents if folder.is_dir())
             free = shutil.disk_usage(there).free
             raise UserError(
-                f"{path}: the disk is full ({size(free)} left). Nothing was left half-written."
-                " Free some space and run again; keep_kernels: false in the config keeps no kernels"
+                f"{path}: the disk is full ({size(free)} left). {of_full_disk}"
             ) from error
         if number in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise UserError(

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 import os
 import re
 import shlex
@@ -14,7 +15,6 @@ try:
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
     from ntkcond.provenance import made_by, made_by_of, remembered_sha256
-    from ntkcond.speech.corpus import state as corpus_state
     from ntkcond.units import size
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -26,7 +26,7 @@ except ModuleNotFoundError as missing:
 settings.read_command_line(config, workflow.config_settings.config)
 
 try:
-    settings.check(config, workflow.basedir)
+    settings.check(config, workflow.basedir, scan=not workflow.remote_exec)
 except UserError as error:
     sys.exit(f"ntkcond: error in the config: {error}")
 
@@ -95,14 +95,6 @@ def reading_options(dataset):
     if SOURCES[own["source"]].corpus:
         own["corpus"] = CORPUS.format(dataset=dataset)
     return options(own)
-
-
-def corpus_options(dataset):
-    """Of the step that looks through a corpus, or downloads it. The mirrors are not among what a
-    result depends on."""
-    of = settings.dataset_settings(config, dataset)
-    words = [f"--subset={of['subset']}", *(f"--mirror={url}" for url in of.get("mirrors", []))]
-    return shlex.join(words)
 
 
 def from_corpora(datasets):

@@ -28,7 +28,7 @@ rule download:
         " --raw-file {wildcards.raw_file} {MIRRORS} --output {output:q} --log {log}"
 
 
-# What a corpus has, down to the md5 of each file's audio. It may come from anywhere, whole or in
+# What a corpus has, from the files' headers. It may come from anywhere, whole or in
 # part: its folder is therefore no output, which Snakemake would remove before a job.
 rule corpus:
     output:
@@ -39,12 +39,12 @@ rule corpus:
         "results/benchmarks/corpus/{dataset}.tsv"
     params:
         made_by=lambda wildcards: corpus_made_by(wildcards.dataset),
-        options=lambda wildcards: corpus_options(wildcards.dataset),
+        subset=lambda wildcards: settings.dataset_settings(config, wildcards.dataset)["subset"],
     message:
         "files of {wildcards.dataset}"
     shell:
-        "{PYTHON} -m ntkcond.steps.corpus {params.options} --data-dir {DATA_DIR:q}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        "{PYTHON} -m ntkcond.steps.corpus --subset {params.subset} --data-dir {DATA_DIR:q}"
+        " {MIRRORS} --output {output} --log {log} --made-by {params.made_by:q}"
 
 
 rule dataset:

@@ -15,13 +15,29 @@ def dataset_made_by(dataset):
 
 @functools.cache
 def corpus_made_by(dataset):
-    """The files that are there enter by name and size."""
+    """The files that are there enter by name, size and header."""
     folder = settings.corpus_folder(config, dataset, DATA_DIR)
+    own = {"subset": folder.name, "files": corpus_state(folder)}
+    return made_by(own, "ntkcond.steps.corpus", of={"dataset": dataset})
+
+
+def corpus_state(folder):
+    """A cluster's job takes the word of the run that submitted it: to look through 28,539 files of a
+    shared file system takes long, and meanwhile there may be others."""
+    memory = Path(".snakemake/corpora.json")
+    known = json.loads(memory.read_text("utf-8")) if memory.is_file() else {}
+    if workflow.remote_exec and str(folder) in known:
+        return known[str(folder)]
     try:
-        own = {"subset": folder.name, "files": corpus_state(folder)}
+        found = settings.corpus_state(folder)
     except UserError as error:
         sys.exit(f"ntkcond: {error}")
-    return made_by(own, "ntkcond.steps.corpus", of={"dataset": dataset})
+    if known.get(str(folder)) != found:
+        memory.parent.mkdir(exist_ok=True)
+        temporary = memory.with_name(f"{memory.name}.{os.getpid()}")
+        temporary.write_text(json.dumps({**known, str(folder): found}), "utf-8")
+        temporary.replace(memory)
+    return found
 
 
 def network_made_by(step, keys, inputs, dataset, activation, depth):

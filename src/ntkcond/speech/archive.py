@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import logging
+import os
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import urllib3
 
 from ntkcond.errors import UserError
 from ntkcond.progress import progress
-from ntkcond.speech.corpus import AS_PUBLISHED, FOLDER, files_in
+from ntkcond.speech.corpus import AS_PUBLISHED, FOLDER, contents, files_in
 from ntkcond.speech.subsets import MIRRORS, SUBSETS, Subset
 from ntkcond.storage import explained, require_space
 from ntkcond.units import size
@@ -23,6 +24,8 @@ from ntkcond.units import size
 TIMEOUT_S = 30
 PIECE = 1 << 20
 UNPACKED = 1.05  # bytes on the disk for each of the archive's, which hardly compresses FLAC
+WAY_OUT = "Free some space, or set data_dir to a larger disk"
+FULL_DISK = "What was downloaded is kept. Free some space and run again, or set data_dir elsewhere"
 
 log = logging.getLogger("ntkcond")
 
@@ -32,8 +35,9 @@ def obtain(subset: str, data_dir: Path, mirrors: list[str] | None = None) -> Non
     folder, or from a mirror; one that is there stays as it is.
 
     A download that was cut off goes on where it was. Nothing appears under the subset's name before
-    it is whole. Raises UserError for an unknown subset, a full disk, a failed download, an archive
-    that is not the published one or has a path that leaves its folder.
+    it is whole. Waits while another process is at it. Raises UserError for an unknown subset, a
+    full disk, a failed download, an archive that is not the published one or has a path that leaves
+    its folder.
     """
     home = data_dir / FOLDER
     if (home / subset).is_dir():
@@ -43,18 +47,21 @@ def obtain(subset: str, data_dir: Path, mirrors: list[str] | None = None) -> Non
             f"{home / subset}: no such folder, and LibriSpeech publishes no subset {subset}. There"
             f" is: {', '.join(SUBSETS)}"
         )
-    published = SUBSETS[subset]
-    for archive in (home / f"{subset}.tar.gz", data_dir / f"{subset}.tar.gz"):
-        if archive.is_file():  # the user's own: it stays
-            require_space(home, int(UNPACKED * published.bytes), WAY_OUT)
-            _check(archive, published, "Delete it: it will be downloaded")
-            _unpack(archive, home, subset, published)
+    with _alone(home / f".{subset}.lock"):
+        if (home / subset).is_dir():  # by now
             return
-    archive = home / f"{subset}.tar.gz.part"
-    with _for_this_run_alone(archive) as file:
-        left = max(0, published.bytes - archive.stat().st_size)
-        require_space(archive, int(left + UNPACKED * published.bytes), WAY_OUT)
-        _download(file, archive, [f"{m.rstrip('/')}/{subset}.tar.gz" for m in mirrors or MIRRORS])
+        _clear(home, subset)
+        published = SUBSETS[subset]
+        for archive in (home / f"{subset}.tar.gz", data_dir / f"{subset}.tar.gz"):
+            if archive.is_file():  # the user's own: it stays
+                require_space(home, int(UNPACKED * published.bytes), WAY_OUT)
+                _check(archive, published, "Delete it: it will be downloaded")
+                _unpack(archive, home, subset, published)
+                return
+        archive = home / f"{subset}.tar.gz.part"
+        left = published.bytes - (archive.stat().st_size if archive.is_file() else 0)
+        require_space(archive, int(max(0, left) + UNPACKED * published.bytes), WAY_OUT)
+        _download(archive, [f"{m.rstrip('/')}/{subset}.tar.gz" for m in mirrors or MIRRORS])
         try:
             _check(archive, published, "It is deleted; run again to download it anew")
         except UserError:
@@ -64,38 +71,41 @@ def obtain(subset: str, data_dir: Path, mirrors: list[str] | None = None) -> Non
         archive.unlink()
 
 
-WAY_OUT = "Free some space, or set data_dir to a larger disk"
-
-
 @contextlib.contextmanager
-def _for_this_run_alone(path: Path) -> Iterator[BinaryIO]:
-    """A file to be added to. Raises UserError while another run adds to it."""
-    with explained(path):
+def _alone(path: Path) -> Iterator[None]:
+    """Waits until no other process holds the lock on this file. It is left: whoever deletes it
+    could let two in."""
+    with explained(path, FULL_DISK):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{path}: another run is downloading it. Wait until it has") from None
-        yield file
+        except BlockingIOError:
+            log.warning("%s: another job is fetching it; waiting until it has", path.parent)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:  # some shared file systems have no locks
+            log.info("%s: cannot be locked", path)
+        yield
 
 
-def _download(file: BinaryIO, path: Path, urls: list[str]) -> None:
-    """Adds what is missing, from the first address that has it."""
+def _download(path: Path, urls: list[str]) -> None:
+    """Adds to the file what is missing, from the first address that has it."""
     published = SUBSETS[path.name.partition(".")[0]]
-    if file.tell() > published.bytes:
-        file.truncate(0)  # nothing of ours
     answers = []
-    for url in urls:
-        if file.tell() == published.bytes:
-            return
-        try:
-            with explained(path):
+    with explained(path, FULL_DISK), path.open("ab") as file:
+        if _size(file) > published.bytes:  # nothing of ours
+            file.truncate(0)
+        for url in urls:
+            if _size(file) == published.bytes:
+                return
+            try:
                 _add(file, url, published.bytes)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError) as error:
-            answers.append(f"{url}: {' '.join(str(error).split())}")
-    there = file.tell()
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                answers.append(f"{url}: {' '.join(str(error).split())}")
+            except ConnectionError as error:
+                answers.append(f"{url}: {error.strerror}")
+        there = _size(file)
     if there != published.bytes:
         raise UserError(
             f"{path}: the download ended at {size(there)} of {size(published.bytes)}"
@@ -106,25 +116,36 @@ def _download(file: BinaryIO, path: Path, urls: list[str]) -> None:
 
 
 def _add(file: BinaryIO, url: str, total: int) -> None:
-    """Asks an address for the bytes that are missing, and adds them as they come."""
-    there = file.tell()
+    """Asks an address for the bytes that are missing, and adds them as they come. What is there
+    stays unless the address has the whole, of the right size."""
+    there = _size(file)
     # identity: the archive as it is, not unpacked on the way
     headers = {"Range": f"bytes={there}-", "Accept-Encoding": "identity"}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S) as answer:
         answer.raise_for_status()
-        if answer.status_code != 206:  # it gives all or nothing
+        if answer.status_code == 206:
+            if answer.headers.get("Content-Range") != f"bytes {there}-{total - 1}/{total}":
+                raise requests.RequestException("it has another file")
+        else:  # all or nothing
+            if answer.headers.get("Content-Length") != str(total):
+                raise requests.RequestException("it has another file")
             file.truncate(0)
             there = 0
-        elif not answer.headers.get("Content-Range", "").startswith(f"bytes {there}-"):
-            raise requests.RequestException("it answers with another part than was asked for")
         pieces = answer.raw.stream(PIECE, decode_content=False)
-        left = -(-(total - there) // PIECE)
-        for piece in progress(pieces, left, f"download {url.rpartition('/')[2]}, MiB"):
+        label = f"download {url.rpartition('/')[2]}, MiB"
+        for piece in progress(pieces, -(-(total - there) // PIECE), label):
             file.write(piece)
-            if file.tell() > total:
-                file.truncate(0)
-                raise requests.RequestException("it has another file, a larger one")
+
+
+def _size(file: BinaryIO) -> int:
+    """Bytes in a file that is added to; its position means nothing after it was emptied."""
     file.flush()
+    return os.fstat(file.fileno()).st_size
+
+
+def _clear(home: Path, subset: str) -> None:
+    """What a killed run has unpacked."""
+    shutil.rmtree(home / f".{subset}.unpacking", ignore_errors=True)
 
 
 def _check(archive: Path, published: Subset, way_out: str) -> None:
@@ -141,25 +162,28 @@ def _check(archive: Path, published: Subset, way_out: str) -> None:
 def _unpack(archive: Path, home: Path, subset: str, published: Subset) -> None:
     """Beside its place, then renamed into it."""
     place = home / f".{subset}.unpacking"
-    shutil.rmtree(place, ignore_errors=True)  # of a run that was killed
     try:
-        with explained(home / subset):
-            place.mkdir(parents=True)
+        with explained(home / subset, FULL_DISK):
+            place.mkdir()
             with tarfile.open(archive, "r|gz") as tar:
                 members = _unpacked(tar, place, archive)
                 for _ in progress(members, published.utterances, f"unpack {subset}"):
                     pass
             found = place / FOLDER / subset
-            if not found.is_dir():
-                raise UserError(f"{archive}: has no folder {FOLDER}/{subset}")
-            count = sum(1 for _ in files_in(found))
-            (found / AS_PUBLISHED).write_text(f"archive with md5 {published.md5}, files: {count}\n")
+            count = sum(1 for _ in files_in(found)) if found.is_dir() else 0
+            if count != published.utterances:
+                raise UserError(
+                    f"{archive}: has {count} utterances in {FOLDER}/{subset}, not the"
+                    f" {published.utterances} that are published. Get it from elsewhere"
+                )
+            (found / AS_PUBLISHED).write_text(contents(found), "utf-8")
             for text in (place / FOLDER).glob("*.TXT"):  # on the whole corpus; licence
                 if not (home / text.name).exists():
                     text.rename(home / text.name)
+            os.sync()  # what gets its name is to outlast a power cut
             found.rename(home / subset)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _clear(home, subset)
 
 
 def _unpacked(tar: tarfile.TarFile, place: Path, archive: Path) -> Iterator[None]:

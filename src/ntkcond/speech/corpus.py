@@ -14,7 +14,9 @@ from ntkcond.errors import UserError
 
 FOLDER = "LibriSpeech"  # below data_dir, as its archives and torchaudio have it
 SAMPLE_RATE = 16_000  # Hz
-# Left by our download in a folder that it unpacked: the md5 of the archive.
+LONGEST = 3600 * SAMPLE_RATE  # of a published utterance: 35 s
+HEADER = 42  # bytes in which a FLAC file says what `Header` has
+# Left by our download in a folder that it unpacked: what `contents` then said of it.
 AS_PUBLISHED = ".as_published"
 
 _NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.flac")
@@ -49,39 +51,56 @@ class Utterance(NamedTuple):
 
 
 def files_in(folder: Path) -> Iterator[os.DirEntry]:
-    """Every FLAC file below a folder, in no order; hidden ones are none of the corpus."""
+    """Every FLAC file below a folder, in no order; hidden ones are none of the corpus. Raises
+    OSError for a folder that cannot be read."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
                 yield from files_in(Path(entry.path))
-            elif entry.name.endswith(".flac"):
+            elif entry.name.lower().endswith(".flac"):
                 yield entry
 
 
 def state(folder: Path) -> str:
-    """Which files a subset's folder has, in few characters: what is made of them depends on it.
+    """Which files a subset's folder has: what is made of them depends on it.
 
     "as published" where the folder is not there, since it is then downloaded and checked, or where
-    a download has left it and it has as many files as then; else a digest of names and sizes.
-    Raises UserError when the folder has no FLAC file.
+    it is as a download left it; else what `contents` says. Raises UserError for a folder that has
+    no FLAC file or cannot be read, or something else in its place.
     """
-    if not folder.is_dir():
+    if not folder.exists() and not folder.is_symlink():
         return "as published"
-    files = list(files_in(folder))
-    if not files:
+    if not folder.is_dir():
+        raise UserError(
+            f"{folder}: is no folder, or a link to one that is not there. Mend or remove it"
+        )
+    try:
+        found, note = contents(folder), folder / AS_PUBLISHED
+        return "as published" if note.is_file() and note.read_text("utf-8") == found else found
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or folder}: cannot be read ({error.strerror}). Mend or remove it"
+        ) from error
+
+
+def contents(folder: Path) -> str:
+    """How many FLAC files, and a digest of their names, sizes and headers, which have the md5 of
+    the audio. Dates do not count. Raises UserError where there is none, OSError."""
+    digest, count = hashlib.sha256(), 0
+    for file in sorted(files_in(folder), key=lambda entry: entry.path):
+        with Path(file.path).open("rb", buffering=0) as opened:
+            start, size = opened.read(HEADER), os.fstat(opened.fileno()).st_size
+        digest.update(os.fsencode(os.path.relpath(file.path, folder)))
+        digest.update(f"\0{size}\0".encode() + start)
+        count += 1
+    if not count:
         raise UserError(
             f"{folder}: no FLAC file in it. Put the corpus there, or delete the folder: it will be"
             " downloaded"
         )
-    note = folder / AS_PUBLISHED
-    if note.is_file() and note.read_text("utf-8").split()[-1] == str(len(files)):
-        return "as published"
-    digest = hashlib.sha256()
-    for line in sorted(f"{os.path.relpath(f.path, folder)} {f.stat().st_size}\n" for f in files):
-        digest.update(line.encode())
-    return digest.hexdigest()
+    return f"{count:,} files, {digest.hexdigest()}"
 
 
 def read_header(path: Path | str) -> Header:
@@ -90,11 +109,11 @@ def read_header(path: Path | str) -> Header:
     Raises ValueError, in words, for what is not FLAC.
     """
     with Path(path).open("rb", buffering=0) as file:
-        start = file.read(42)
+        start = file.read(HEADER)
     if not start:
         raise ValueError("is empty")
     # a stream information block, 34 bytes long, is the first of every file
-    if len(start) < 42 or start[:4] != b"fLaC" or start[4] & 0x7F or start[5:8] != b"\0\0\x22":
+    if len(start) < HEADER or start[:4] != b"fLaC" or start[4] & 0x7F or start[5:8] != b"\0\0\x22":
         raise ValueError("is not a FLAC file")
     packed = int.from_bytes(start[18:26], "big")  # 20, 3, 5 and 36 bits
     return Header(
@@ -123,6 +142,8 @@ def read_utterance(folder: Path, path: str) -> Utterance:
         raise ValueError(f"has {header.bits} bits a sample; the corpus has 16")
     if not header.samples:
         raise ValueError("has no audio, or does not say how much")
+    if header.samples > LONGEST:
+        raise ValueError(f"says that it has {header.samples} samples of audio, more than an hour")
     return Utterance(path, header.samples, header.md5)
 
 

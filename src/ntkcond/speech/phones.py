@@ -21,9 +21,9 @@ def read(path: Path, wanted: Container[str]) -> tuple[dict[str, np.ndarray], lis
     labels: dict[str, np.ndarray] = {}
     others, seen = [], {}
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
-                name, _, rest = line.strip().partition(" ")
+                name, *rest = line.split(None, 1) or [""]
                 if not name:
                     continue
                 if name in seen:
@@ -33,7 +33,7 @@ def read(path: Path, wanted: Container[str]) -> tuple[dict[str, np.ndarray], lis
                     )
                 seen[name] = number
                 if name in wanted:
-                    labels[name] = _numbers(rest, f"{path}, line {number}")
+                    labels[name] = _numbers("".join(rest), f"{path}, line {number}")
                 else:
                     others.append(name)
     except FileNotFoundError:

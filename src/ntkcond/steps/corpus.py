@@ -21,7 +21,9 @@ def main(arguments: Namespace) -> None:
     audio and what is wrong with it, in the corpus' order; `problem` is empty where nothing is."""
     a = arguments
     # By name, and so no part of this step's code: how files are fetched changes nothing in them.
-    importlib.import_module("ntkcond.speech.archive").obtain(a.subset, a.data_dir, a.mirror)
+    importlib.import_module("ntkcond.speech.archive").obtain(
+        a.subset, a.data_dir, command.mirrors_of(a, "librispeech")
+    )
     folder = a.data_dir / FOLDER / a.subset
     files = (Path(file.path).relative_to(folder).as_posix() for file in files_in(folder))
     paths = sorted(files, key=in_order)
@@ -75,7 +77,7 @@ def options() -> ArgumentParser:
     options = command.parser(__doc__)
     options.add_argument("--subset", required=True, help="such as train-clean-100")
     options.add_argument("--data-dir", type=Path, default=Path("data"), help="raw files")
-    options.add_argument("--mirror", action="append", help="address to download from; repeatable")
+    command.add_mirrors(options)
     return options
 
 
