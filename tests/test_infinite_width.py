@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ntkcond.infinite_width import g, gradient_angle, infinite_width_ntk
+from ntkcond.dual_activations import infinite_width_ntk
+from ntkcond.infinite_width import g, gradient_angle
 
 # φ in degrees at θ_in = 1, 5, 30, 60, 90, computed independently of this package
 PHI = {

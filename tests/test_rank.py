@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ntkcond.activations import ACTIVATIONS, Activation
+from ntkcond.activations import ACTIVATIONS
 from ntkcond.duplicates import distinct_rows
 from ntkcond.kernel import empirical_ntk
 from ntkcond.network import gradient_map, initial_weights
@@ -65,7 +65,7 @@ def test_duplicates_and_zero_rows_are_found_and_counted():
 
 def test_parallel_rows_count_for_activations_that_are_not_homogeneous():
     """tanh(2 z) ≠ 2 tanh(z): a row and its double have gradients of their own."""
-    tanh = Activation(torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, c=2.5362)
+    tanh = ACTIVATIONS["tanh"]
     x = with_row(2 * BASE[1])
     assert rank_bound(x, tanh, depth=2, width=256) == 7
     weights = [torch.from_numpy(w) for w in initial_weights(0, 2, 256, x.shape[1])]

@@ -80,6 +80,13 @@ def at_least(smallest: int) -> Callable[[str], int]:
     return number
 
 
+def truth(text: str) -> bool:
+    """True or False, as Snakemake writes them."""
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return text.lower() == "true"
+
+
 def count_or_all(text: str) -> int | str:
     """A number of samples, or "all"."""
     return text if text == "all" else at_least(2)(text)

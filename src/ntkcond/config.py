@@ -13,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import yaml
 
+from ntkcond.activations import ACTIVATIONS
 from ntkcond.blocks import blocks_of
 from ntkcond.datasets.registry import CUSTOM, SOURCES, Source, module_name
 from ntkcond.errors import UserError
@@ -27,7 +28,7 @@ TRAINING = (
 )  # fmt: skip
 # Of the tables and the figure of all training runs: no data set has these for itself.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
-DATA = ("source", "samples", "seed")
+DATA = ("source", "samples", "seed", "unit_norm")
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
@@ -46,6 +47,7 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
     errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
     if errors:
         raise UserError(_explanation(errors[0]))
+    _check_activations(config)
     for name in config["datasets"]:
         _check_dataset(config, name)
     for figure, shown in config["figures"].items():
@@ -94,6 +96,7 @@ def dataset_settings(config: dict, name: str) -> dict:
         "source": source,
         "samples": settings.get("samples", "all"),
         "seed": settings.get("seed", 0),
+        **({"unit_norm": True} if settings.get("unit_norm") else {}),
         **options,
     }
 
@@ -171,6 +174,20 @@ def _check_dataset(config: dict, name: str) -> None:
     if scale and not -math.inf < scale[0] < scale[1] < math.inf:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
     _check_sizes(config, name, source)
+
+
+def _check_activations(config: dict) -> None:
+    named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
+    named["training.activation"] = config["training"]["activation"]
+    for dataset, settings in config["datasets"].items():
+        own = settings.get("training", {}).get("activation")
+        named[f"datasets.{dataset}.training.activation"] = own or "relu"
+    for where, name in named.items():
+        if name not in ACTIVATIONS:
+            raise UserError(
+                f"{where}: {name!r} is not allowed; it must be one of"
+                f" {', '.join(ACTIVATIONS)}." + _suggestion(name, ACTIVATIONS)
+            )
 
 
 def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -> None:

@@ -1,4 +1,4 @@
-"""Infinite width: embedding angles, gradient angles and NTK matrices in closed form.
+"""ReLU networks at infinite width: angles between embeddings and between gradients.
 
 Angles are in radians; Theorem and equation numbers are those of arXiv 2305.08813v1.
 """
@@ -33,17 +33,3 @@ def gradient_cosine(theta_in: ArrayLike, depth: int) -> np.ndarray:
 def gradient_angle(theta_in: ArrayLike, depth: int) -> np.ndarray:
     """φ of a ReLU network of depth L (Thm 4.4), elementwise on [0, π]; linear ones: φ = θ_in."""
     return np.arccos(np.clip(gradient_cosine(theta_in, depth), -1.0, 1.0))
-
-
-def infinite_width_ntk(x: np.ndarray, depth: int) -> np.ndarray:
-    """The NTK of ReLU networks of depth L at infinite width, (n, n); x (n, d), no zero rows.
-
-    K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
-    theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ.
-    """
-    x = np.asarray(x, dtype=np.float64)
-    norms = np.linalg.norm(x, axis=1)
-    scale = np.outer(norms, norms)
-    theta = np.arccos(np.clip(x @ x.T / scale, -1.0, 1.0))
-    np.fill_diagonal(theta, 0.0)
-    return (depth + 1) * scale * gradient_cosine(theta, depth)

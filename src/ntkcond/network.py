@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ntkcond.activations import Activation
+from ntkcond.gaussian import normalisation
 
 
 class LayerGradient(NamedTuple):
@@ -67,7 +68,7 @@ def layer_gradients(
     x: (n, d) float64; weights: as `initial_weights`, on x's device.
     """
     width = weights[-1].shape[1]
-    scale = math.sqrt(activation.c / width)
+    scale = math.sqrt(normalisation(activation) / width)
     forward, slopes = [x], []
     for w in weights[:-1]:
         z = forward[-1] @ w.T

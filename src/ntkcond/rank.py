@@ -34,6 +34,6 @@ def rank_bound(x: np.ndarray, activation: Activation, depth: int, width: int) ->
     bound = min(len(x), weight_count(depth, width, x.shape[1]))
     if is_linear(activation, depth):
         return min(bound, *(distinct_directions(a, signed=False) for a in (x, x.T)))
-    if activation.homogeneous:
+    if activation.degree is not None:
         return min(bound, distinct_directions(x, signed=True))
     return min(bound, len(first_of_each(x)))

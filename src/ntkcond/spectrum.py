@@ -43,7 +43,7 @@ class ConditionNumber(NamedTuple):
     verdict: str
 
 
-def rounding(depth: int, width: int, features: int) -> float:
+def rounding(depth: int, width: int, features: int, degree: int = 1) -> float:
     """e: the relative error that rounding leaves in a float64 inner product of gradients.
 
     An entry of K takes 2L + 1 stages (forward, backward, Gram), each with sums of up to max(m, d)
@@ -51,8 +51,12 @@ def rounding(depth: int, width: int, features: int) -> float:
     with the number of terms k. This is the probabilistic estimate, 4 √k u a stage, which
     independent roundings exceed with a probability below 10⁻³ (Higham & Mary, SIAM J. Sci.
     Comput. 41, A2815, 2019).
+
+    degree: k of an activation with σ(a z) = aᵏ σ(z), which multiplies every earlier error by k. Of
+    activations without one, curvature adds to the error; tests find it within this bound.
     """
-    return 4 * UNIT_ROUNDOFF * (2 * depth + 1) * math.sqrt(max(width if depth else 0, features))
+    stages = 2 * sum(degree**layer for layer in range(depth)) + 1
+    return 4 * UNIT_ROUNDOFF * stages * math.sqrt(max(width if depth else 0, features))
 
 
 def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extremes:

@@ -116,6 +116,26 @@ def _labels(y: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
     return None if y is None else y[index].astype(np.int64)
 
 
+def with_unit_norm(samples: Samples) -> Samples:
+    """Each sample divided by its Euclidean norm; zero ones stay zero."""
+
+    def unit(x: np.ndarray | None) -> np.ndarray | None:
+        if x is None:
+            return None
+        norms = np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
+        return np.divide(x, norms, out=np.zeros_like(x, np.float64), where=norms > 0).astype(
+            x.dtype
+        )
+
+    words = samples.about["preprocessing"] + "; each divided by its norm"
+    return replace(
+        samples,
+        x=unit(samples.x),
+        x_test=unit(samples.x_test),
+        about={**samples.about, "preprocessing": words},
+    )
+
+
 def defects(x: np.ndarray) -> list[str]:
     """What makes kernels of the samples x (n, d) singular: repeated and zero samples."""
     distinct = distinct_rows(x)

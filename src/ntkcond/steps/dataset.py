@@ -7,7 +7,14 @@ from pathlib import Path
 
 from ntkcond import command
 from ntkcond.datasets import registry
-from ntkcond.datasets.samples import Samples, choose, constant_features, defects, hold_out
+from ntkcond.datasets.samples import (
+    Samples,
+    choose,
+    constant_features,
+    defects,
+    hold_out,
+    with_unit_norm,
+)
 from ntkcond.storage import write_hdf5
 
 
@@ -16,6 +23,8 @@ def main(arguments: Namespace) -> None:
     (`ntkcond.datasets.samples`)."""
     a = arguments
     chosen = samples(a)
+    if a.unit_norm:
+        chosen = with_unit_norm(chosen)
     for kind, count in chosen.left_out.items():
         command.log.warning("%s: left out: %d %s", a.output.stem, count, kind)
     for defect in defects(chosen.x):
@@ -56,6 +65,7 @@ if __name__ == "__main__":
     options.add_argument("--samples", type=command.count_or_all, default="all")
     options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
     options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
+    options.add_argument("--unit-norm", type=command.truth, help="divide each sample by its norm")
     options.add_argument("--features", type=int, help="dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_argument("--file", type=Path, help="custom: .npy, .npz or .h5")

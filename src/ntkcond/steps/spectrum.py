@@ -42,7 +42,7 @@ def main(arguments: Namespace) -> None:
         require_memory(spectrum_need(n, *x.shape), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
         bounds = [rank_bound(block, activation, a.depth, a.width) for block in inputs]
-        relative = rounding(a.depth, a.width, features)
+        relative = rounding(a.depth, a.width, features, activation.degree or 1)
 
         def records():
             for s, seed in enumerate(a.seeds):

@@ -15,6 +15,7 @@ import torch
 from ntkcond import command, training
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.errors import UserError
+from ntkcond.gaussian import normalisation
 from ntkcond.history import MEASURES, History
 from ntkcond.needs import Need, train_need
 from ntkcond.progress import progress
@@ -43,7 +44,7 @@ def main(arguments: Namespace) -> None:
     activation = ACTIVATIONS[a.activation]
     network = Network(
         activation,
-        training.layer_factors(a.depth, a.width, features, activation.c, a.convention),
+        training.layer_factors(a.depth, a.width, features, normalisation(activation), a.convention),
     )
     runs = [Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
     together = runs_together(a, task, len(runs), device)
@@ -214,13 +215,6 @@ def learning_rates(text: str) -> list[float]:
     return rates
 
 
-def truth(text: str) -> bool:
-    """True or False, as Snakemake writes them."""
-    if text.lower() not in ("true", "false"):
-        raise ArgumentTypeError(f"{text} is neither true nor false")
-    return text.lower() == "true"
-
-
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_network(options, ACTIVATIONS)
@@ -229,6 +223,6 @@ if __name__ == "__main__":
     options.add_argument("--learning-rates", type=learning_rates, required=True)
     options.add_argument("--batch", type=command.at_least(1), required=True)
     options.add_argument("--epochs", type=command.at_least(1), required=True)
-    options.add_argument("--tf32", type=truth, default=False, help="true: TF32 on a GPU")
+    options.add_argument("--tf32", type=command.truth, default=False, help="true: TF32 on a GPU")
     options.add_argument("--checkpoint-minutes", type=float, default=5, help="0: each epoch")
     command.run(main, options)
