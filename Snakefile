@@ -16,12 +16,24 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/kernels.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/sweeps.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/costs.smk"
 include: "workflow/rules/unrecorded.smk"
 
 
-FIGURES = ["fig1", "fig2", "fig3", "fig4"]
+FIGURES = [
+    "fig1",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig_activations",
+    "fig_activations_ntk",
+    "fig_infinite_depth",
+    "fig_weight_scale",
+    "fig_width",
+    "fig_samples",
+]
 TABLES = ["table_epochs", "table_generalization"]
 
 
@@ -35,6 +47,12 @@ localrules:
     fig2,
     fig3,
     fig4,
+    fig_activations,
+    fig_activations_ntk,
+    fig_infinite_depth,
+    fig_weight_scale,
+    fig_width,
+    fig_samples,
     training,
     table_epochs,
     table_generalization,

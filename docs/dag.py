@@ -14,6 +14,7 @@ DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
 COLOURS = {  # of the file in workflow/rules that has the rule
     "datasets": "#E69F00",
     "kernels": "#0072B2",
+    "sweeps": "#56B4E9",
     "training": "#D55E00",
     "figures": "#009E73",
     "costs": "#CC79A7",

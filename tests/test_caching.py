@@ -233,6 +233,10 @@ NOT_USED = [
     f"datasets/{name}.py"
     for name in ("mnist", "fashion_mnist", "svhn", "custom", "idx_images", "torchvision_data")
 ]
+FIGURES = (
+    "fig1", "fig2", "fig3", "fig4", "fig_activations", "fig_activations_ntk", "fig_infinite_depth",
+    "fig_weight_scale", "fig_width", "fig_samples",
+)  # fmt: skip
 lose_the_record = delete(".snakemake")
 
 CHANGES: dict[str, list[Change]] = {
@@ -284,6 +288,19 @@ CHANGES: dict[str, list[Change]] = {
     "`training.thresholds`": [setting("training.thresholds", [1])],
     "`training.checkpoint_minutes`": [setting("training.checkpoint_minutes", 0)],
     "`theory.depths`": [setting("theory.depths", [1, 2])],
+    "`theory.activations`, `theory.activation_depths`": [
+        setting("theory.activations", ["tanh"]),
+        setting("theory.activation_depths", [1, 2]),
+    ],
+    "`sweeps.widths`: one added": [setting("sweeps.widths", [8, 16, 32])],
+    "`sweeps.sizes`: one added": [setting("sweeps.sizes", [8, 16, 32])],
+    "`sweeps.depths`, `seeds`, `activation`": [
+        setting("sweeps.depths", [1, 3]),
+        setting("sweeps.seeds", [1]),
+        setting("sweeps.activation", "linear"),
+    ],
+    "`sweeps.blocks`": [setting("sweeps.blocks", 1)],
+    "`unit_norm` of one data set": [setting("datasets.digits.unit_norm", True)],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
     "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
         setting("keep_kernels", False),
@@ -293,10 +310,15 @@ CHANGES: dict[str, list[Change]] = {
         speech(setting("datasets.speech.mirrors", ["http://127.0.0.1:9/"])),
     ],
     "`kernel.py`": [code("kernel.py")],
-    "`network.py`, `activations.py`, `needs.py`, `resources.py`, `memory.py`, `progress.py`": [
-        code(f"{name}.py")
-        for name in ("network", "activations", "needs", "resources", "memory", "progress")
+    "`network.py`, `needs.py`, `resources.py`, `memory.py`, `progress.py`": [
+        code(f"{name}.py") for name in ("network", "needs", "resources", "memory", "progress")
     ],
+    "`activations.py`": [code("activations.py")],
+    "`gaussian.py`": [code("gaussian.py")],
+    "`dual_activations.py`": [code("dual_activations.py")],
+    "`sweep.py`, `steps/sweep.py`": [code("sweep.py"), code("steps/sweep.py")],
+    "`figures/sweeps.py`": [code("figures/sweeps.py")],
+    "`figures/kappa.py`": [code("figures/kappa.py")],
     "`blocks.py`": [code("blocks.py")],
     "`spectrum.py`, `rank.py`": [code("spectrum.py"), code("rank.py")],
     "`duplicates.py`": [code("duplicates.py")],
@@ -335,7 +357,7 @@ CHANGES: dict[str, list[Change]] = {
     ],
     **{
         f"`figures/{name}.py`": [code(f"figures/{name}.py")]
-        for name in ("fig1", "fig2", "fig3", "fig4")
+        for name in FIGURES
     },
     **{
         f"`tables/{name}.py`": [code(f"tables/{name}.py")]
@@ -346,7 +368,7 @@ CHANGES: dict[str, list[Change]] = {
         for name in (
             "dataset", "kernel", "spectrum", "angle", "conditioning", "angles", "costs",
             "train", "training", "table_epochs", "table_generalization",
-            "fig1", "fig2", "fig3", "fig4",
+            *FIGURES,
         )
     },
     **{name: [version(name)] for name in ("torch", "scipy", "numpy", "h5py", "pandas")},

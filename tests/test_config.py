@@ -7,7 +7,15 @@ import yaml
 from snakemake.utils import update_config
 
 from ntkcond.activations import ACTIVATIONS
-from ntkcond.config import SCHEMA, check, dataset_settings, experiment, sample_count, training
+from ntkcond.config import (
+    SCHEMA,
+    check,
+    dataset_settings,
+    experiment,
+    sample_count,
+    sweep,
+    training,
+)
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.errors import UserError
 from ntkcond.grid_search import READINGS
@@ -38,6 +46,18 @@ def test_the_overlays_are_allowed(overlay):
     config = copy.deepcopy(DEFAULT)
     update_config(config, yaml.safe_load(overlay.read_text("utf-8")))
     check(config, ROOT)
+
+
+def test_sweeps_take_what_fits_the_data_set():
+    own = sweep(DEFAULT, "samples", "digits", "relu")
+    assert own["sizes"] == DEFAULT["sweeps"]["sizes"]  # up to 1,024 of 1,437
+    assert own["widths"] == [512]
+    few = changed("datasets.digits.hold_out", 1700)
+    assert sweep(few, "samples", "digits", "relu")["sizes"] == [8, 16, 32, 64]
+    assert sweep(DEFAULT, "width", "digits", "relu")["widths"][-2:] == [4096, "inf"]
+    # the NTK at infinite width is known of inputs of norm 1, or homogeneous activations
+    assert sweep(DEFAULT, "activations", "digits", "tanh")["widths"] == [512]
+    assert sweep(DEFAULT, "activations", "digits_unit", "tanh")["widths"] == [512, "inf"]
 
 
 @pytest.mark.parametrize("name", [1, "007", "NA", "nan", "a b", "../x"])
@@ -150,7 +170,8 @@ def test_the_schema_knows_the_conventions_and_readings_of_the_code():
 
 
 def test_the_default_config_has_every_data_set_that_the_code_knows():
-    assert set(DEFAULT["datasets"]) == SOURCES.keys() - {"custom"}
+    there = {dataset_settings(DEFAULT, name)["source"] for name in DEFAULT["datasets"]}
+    assert there == SOURCES.keys() - {"custom"}
 
 
 def speech_config(data_dir, **settings) -> dict:

@@ -160,7 +160,7 @@ def test_fig3_draws_the_mean_of_the_best_rate_and_nothing_of_the_others():
     numbers = fig3.table(TRAINING, "depth")
     figure = fig3.draw(numbers)
     mnist, digits = (axes for axes in figure.subfigs[0].axes)
-    assert (mnist.get_title("left"), mnist.get_yscale()) == ("MNIST, 10,000 samples", "log")
+    assert (mnist.get_title("left"), mnist.get_yscale()) == ("MNIST\n10,000 samples", "log")
     shallow, deep = (line.get_ydata() for line in mnist.lines)
     assert shallow[-1] == pytest.approx(0.15)
     assert deep[-1] == pytest.approx(0.01)

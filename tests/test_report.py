@@ -13,7 +13,17 @@ import pytest
 from ntkcond.provenance import made_by
 from workflow import SMALL, skip, snakemake, write_config
 
-FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)}
+FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)} | {
+    f"results/fig_{name}.png"
+    for name in (
+        "activations",
+        "activations_ntk",
+        "infinite_depth",
+        "weight_scale",
+        "width",
+        "samples",
+    )
+}
 # Every epoch of every run; the same as a .csv, for reading.
 LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}
 
@@ -47,7 +57,7 @@ def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
 def test_every_artefact_has_a_section_and_a_caption(page):
     shown = content(page, "results")
     sections = content(page, "categories")
-    assert [name[0] for name in sorted(sections)] == ["§", "§", "§", "§", "∑"]
+    assert [name[0] for name in sorted(sections)] == ["§", "§", "§", "§", "§", "∑"]
     assert {
         path for groups in sections.values() for group in groups.values() for path in group
     } == (set(shown))
@@ -97,7 +107,8 @@ def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path
     config = {**SMALL, "depths": [1], "activations": ["relu"], "block": "all"}
     own = {"epochs": 2, "learning_rates": [1]}
     config["datasets"] = {"mine_": {"file": "mine.npz", "training": own}}
-    write_config(project, {**config, "figures": {"fig2": ["mine_"], "fig3": ["mine_"]}})
+    shown = ("fig2", "fig3", "fig_activations_ntk", "fig_width", "fig_samples")
+    write_config(project, {**config, "figures": {key: ["mine_"] for key in shown}})
     snakemake(project)
     snakemake(project, "--report", str(tmp_path / "other.html"))
     assert "mine_" in content(tmp_path / "other.html", "workflow_desc")

@@ -21,12 +21,20 @@ SMALL = {
     "datasets": {
         "synthetic": {"samples": 60, "features": 5, "block": 20},
         # one of the rates diverges, and 97 samples are no multiple of 40
+        "digits_unit": {"hold_out": 1700, "depths": [1, 2]},
         "digits": {
             "hold_out": 1700,
             "training": {"learning_rates": [8, 64, 1e20], "epochs": 3, "batch": 40},
         },
     },
     "training": {"depths": [1, 2], "checkpoint_minutes": 0},
+    "sweeps": {
+        "depths": [1, 2],
+        "widths": [8, 16],
+        "sizes": [8, 16],
+        "seeds": [1, 32],
+        "blocks": 2,
+    },
 }
 KERNELS = 8  # data sets × activations × depths
 

@@ -116,6 +116,43 @@ def training(config: dict, name: str) -> dict:
     return {key: found[key] for key in ("depths", *TRAINING)}
 
 
+SWEEPS = ("activations", "width", "samples")
+
+
+def sweep(config: dict, kind: str, name: str, activation: str) -> dict:
+    """What a job of the sweep measures of the data set; sizes: n."""
+    own, sweeps = experiment(config, name), config["sweeps"]
+    infinite = ["inf"] if has_infinite_width(config, name, activation) else []
+    if kind == "activations":
+        return {
+            "depths": own["depths"],
+            "widths": [own["width"], *infinite],
+            "sizes": [own["block"]],
+            "seeds": own["seeds"],
+            "blocks": sweeps["blocks"],
+        }
+    if kind == "width":
+        widths, sizes = [*sweeps["widths"], *infinite], [own["block"]]
+    else:
+        there = sample_count(config, name)
+        widths = [own["width"]]
+        sizes = [n for n in sweeps["sizes"] if there is None or n <= there] or [there]
+    return {
+        "depths": sweeps["depths"],
+        "widths": widths,
+        "sizes": sizes,
+        "seeds": sweeps["seeds"],
+        "blocks": sweeps["blocks"],
+    }
+
+
+def has_infinite_width(config: dict, name: str, activation: str) -> bool:
+    """Whether the NTK at infinite width is known: of samples of norm 1, or a homogeneous
+    activation."""
+    homogeneous = ACTIVATIONS[activation].degree is not None
+    return homogeneous or bool(config["datasets"][name].get("unit_norm"))
+
+
 def sample_count(config: dict, name: str) -> int | None:
     """Samples in the data set's file, as far as the config alone tells."""
     settings = dataset_settings(config, name)
@@ -178,7 +215,9 @@ def _check_dataset(config: dict, name: str) -> None:
 
 def _check_activations(config: dict) -> None:
     named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
+    named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
     named["training.activation"] = config["training"]["activation"]
+    named["sweeps.activation"] = config["sweeps"]["activation"]
     for dataset, settings in config["datasets"].items():
         own = settings.get("training", {}).get("activation")
         named[f"datasets.{dataset}.training.activation"] = own or "relu"

@@ -76,29 +76,54 @@ CLOSED_FORMS = {
 }
 
 
-def ntk_of_correlation(rho: ArrayLike, depth: int, activation: Activation) -> np.ndarray:
+def ntk_of_correlation(
+    rho: ArrayLike, depth: int, activation: Activation, weight_variance: float = 1.0
+) -> np.ndarray:
     """The NTK of two inputs of norm 1 and inner product ρ at infinite width, elementwise.
 
-    Θ = Σₗ ρˡ Πₗ′ slope(ρˡ′), l = 0..L, l′ = l..L−1, ρˡ⁺¹ = value(ρˡ), ρ⁰ = ρ (Jacot et al., 2018,
-    Thm 1, in the paper's convention: no biases, the last layer not scaled).
+    Θ = Σₗ Sˡ Πₗ′ σ_w² slope(Sˡ′), l = 0..L, l′ = l..L−1, Sˡ⁺¹ = value(Sˡ), S⁰ = ρ (Jacot et al.,
+    2018, Thm 1, in the paper's convention: no biases, the last layer not scaled). σ_w² is the
+    variance of all weights, 1 in the paper but for Figure 6 of its newest version; hidden layers
+    then keep their norm only if the activation is homogeneous, and duals are taken at that norm.
     """
-    its = dual(activation)
-    rho = np.asarray(rho, dtype=np.float64)
-    total = rho.copy()
+    covariance = np.asarray(rho, dtype=np.float64)
+    total, norm = covariance.copy(), 1.0
     for _ in range(depth):
-        total = total * its.slope(rho)
-        rho = its.value(rho)
-        total = total + rho
+        variance = weight_variance * norm  # of a preactivation
+        if activation.degree is not None:
+            its, norm = dual(activation), variance**activation.degree
+        elif variance == 1.0:
+            its, norm = dual(activation), 1.0
+        else:
+            here = _scaled(activation, float(np.sqrt(variance)))
+            its, norm = dual(here), normalisation(activation) / normalisation(here)
+        correlation = np.clip(weight_variance * covariance / variance, -1.0, 1.0)
+        # the dual of σ(a z) has the slope a σ′(a z); a² is the variance
+        total = total * (weight_variance * its.slope(correlation) * norm / variance)
+        covariance = its.value(correlation) * norm
+        total = total + covariance
     return total
 
 
-def gradient_angle(theta_in: ArrayLike, depth: int, activation: Activation) -> np.ndarray:
+@functools.cache
+def _scaled(activation: Activation, factor: float) -> Activation:
+    """z → σ(factor z), with a c of its own."""
+    return Activation(
+        activation.title,
+        lambda z: activation.value(factor * z),
+        lambda z: factor * activation.slope(factor * z),
+    )
+
+
+def gradient_angle(
+    theta_in: ArrayLike, depth: int, activation: Activation, weight_variance: float = 1.0
+) -> np.ndarray:
     """φ at infinite width for inputs of norm 1 at an angle θ_in, elementwise on [0, π]."""
     theta = np.asarray(theta_in, dtype=np.float64)
-    if activation is ACTIVATIONS["relu"]:  # its own recursion keeps small angles exact
-        return infinite_width.gradient_angle(theta, depth)
-    own = ntk_of_correlation(1.0, depth, activation)
-    cosine = ntk_of_correlation(np.cos(theta), depth, activation) / own
+    if activation is ACTIVATIONS["relu"] and weight_variance == 1.0:
+        return infinite_width.gradient_angle(theta, depth)  # which keeps small angles exact
+    own = ntk_of_correlation(1.0, depth, activation, weight_variance)
+    cosine = ntk_of_correlation(np.cos(theta), depth, activation, weight_variance) / own
     return np.arccos(np.clip(cosine, -1.0, 1.0))
 
 

@@ -82,6 +82,11 @@ def layer_gradients(
     return [LayerGradient(a, b) for a, b in zip(forward, reversed(backward), strict=True)]
 
 
+def first_layer(factors: Sequence[LayerGradient]) -> list[LayerGradient]:
+    """Of a gradient, what belongs to W¹ alone: the other weights fixed (Thm 4.2, 5.3)."""
+    return list(factors[:1])
+
+
 def linear_factor(weights: Sequence[torch.Tensor]) -> torch.Tensor:
     """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for the linear network (Eq. 3).
 

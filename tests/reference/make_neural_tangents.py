@@ -4,8 +4,8 @@
     nt/bin/pip install neural-tangents==0.6.5 jax==0.4.25 jaxlib==0.4.25 'numpy<2' 'scipy<1.13'
     nt/bin/python tests/reference/make_neural_tangents.py
 
-Not part of ntkcond's environment. Its layers are W_std W x / √fan-in with W ~ N(0, 1): W_std = √d in
-the first, √c_σ in the others and no biases make its networks those of the paper's Eq. (1).
+Not part of ntkcond's environment. Its layers are W_std W x / √fan-in with W ~ N(0, 1): W_std = √d
+in the first, √c_σ in the others and no biases make its networks those of the paper's Eq. (1).
 """
 
 import json

@@ -12,6 +12,7 @@ from pathlib import Path
 try:
     from ntkcond import cluster, needs, run_lock
     from ntkcond import config as settings
+    from ntkcond.activations import ACTIVATIONS
     from ntkcond.datasets.registry import SOURCES
     from ntkcond.errors import UserError
     from ntkcond.provenance import made_by, made_by_of, remembered_sha256
@@ -43,7 +44,8 @@ os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
 
 wildcard_constraints:
     dataset="|".join(config["datasets"]),
-    activation="|".join(config["activations"]),
+    activation="|".join(ACTIVATIONS),
+    sweep="|".join(settings.SWEEPS),
     depth=r"\d+",
 
 
@@ -102,6 +104,11 @@ def from_corpora(datasets):
     return [name for name in datasets if settings.audio_hours(config, name)]
 
 
+def sweep_records(sweep, its_rule):
+    """The records of the jobs of a sweep, with {dataset} and {activation}."""
+    return [its_rule.benchmark.replace("{sweep}", sweep)]
+
+
 def artefact_options(made_with, records):
     """Each artefact's CSV, and the records of the jobs of the rules (or the jobs) it was made with."""
     words = [f"--records={records}"]
@@ -118,6 +125,7 @@ FIG3 = config["figures"]["fig3"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
+SWEEP = "results/sweeps/{sweep}/{dataset}/{activation}.h5"
 CORPUS = "results/corpora/{dataset}.h5"
 TRAINED = "results/training/{dataset}/depth{depth}.h5"
 
@@ -223,6 +231,35 @@ def minutes_for(rule_name):
     return minutes
 
 
+def at_largest(function, wildcards):
+    """A function of `ntkcond.needs` or `ntkcond.cluster` at a sweep's largest depth, width and n."""
+    own = settings.sweep(config, wildcards.sweep, wildcards.dataset, wildcards.activation)
+    samples = settings.sample_count(config, wildcards.dataset)
+    features = settings.feature_count(config, wildcards.dataset)
+    if samples is None or features is None:
+        return None
+    sizes = {
+        "block": max(samples if n == "all" else n for n in own["sizes"]),
+        "samples": samples,
+        "features": features,
+        "depth": max(own["depths"]),
+        "width": max([width for width in own["widths"] if width != "inf"], default=1),
+        "seeds": len(own["seeds"]) * len(own["depths"]),
+    }
+    return function(
+        **{name: sizes[name] for name in inspect.signature(function).parameters if name in sizes}
+    )
+
+
+def sweep_megabytes(wildcards, attempt):
+    need = at_largest(needs.kernel_need, wildcards)
+    return cluster.megabytes(need and need.bytes, attempt)
+
+
+def sweep_minutes(wildcards, threads, attempt):
+    return cluster.minutes(at_largest(cluster.kernel_work, wildcards), threads, attempt)
+
+
 def refuse_a_second_run():
     """Ends this run before its first job if another is at work in the same folder."""
     try:
@@ -237,8 +274,11 @@ def refuse_what_cannot_fit():
         return  # a cluster's nodes are not this machine
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for job in workflow.dag.needrun_jobs():
-        if job.rule.name in ("kernel", "angle", "spectrum", "train"):
-            need = need_of(job.rule.name, job.wildcards)
+        if job.rule.name in ("kernel", "angle", "spectrum", "train", "sweep"):
+            if job.rule.name == "sweep":
+                need = at_largest(needs.kernel_need, job.wildcards)
+            else:
+                need = need_of(job.rule.name, job.wildcards)
             if need is not None and need.bytes > memory:
                 sys.exit(
                     f"ntkcond: {need.what} ({job.wildcards.dataset}) needs {size(need.bytes)} of"

@@ -10,7 +10,7 @@ rule fig1:
         "results/benchmarks/fig1.tsv"
     params:
         made_by=fig1_made_by(),
-        options=options(config["theory"]),
+        options=options({"depths": config["theory"]["depths"]}),
     message:
         "figure 1"
     shell:
@@ -69,4 +69,53 @@ rule fig4:
         "figure 4"
     shell:
         "{PYTHON} -m ntkcond.steps.fig4"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig_activations:
+    output:
+        reported(*multiext("results/fig_activations", ".pdf", ".png", ".csv")),
+    log:
+        "results/logs/fig_activations.log",
+    benchmark:
+        "results/benchmarks/fig_activations.tsv"
+    params:
+        made_by=fig_activations_made_by(),
+        options=options(activation_theory()),
+    message:
+        "figure of other activations at infinite width"
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig_activations {params.options}"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig_weight_scale:
+    output:
+        reported(*multiext("results/fig_weight_scale", ".pdf", ".png", ".csv")),
+    log:
+        "results/logs/fig_weight_scale.log",
+    benchmark:
+        "results/benchmarks/fig_weight_scale.tsv"
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig_weight_scale"),
+    message:
+        "figure of weight scales"
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig_weight_scale"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig_infinite_depth:
+    output:
+        reported(*multiext("results/fig_infinite_depth", ".pdf", ".png", ".csv")),
+    log:
+        "results/logs/fig_infinite_depth.log",
+    benchmark:
+        "results/benchmarks/fig_infinite_depth.tsv"
+    params:
+        made_by=made_by({}, "ntkcond.steps.fig_infinite_depth"),
+    message:
+        "figure of infinite depth"
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig_infinite_depth"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"

@@ -139,7 +139,7 @@ def fig3_made_by():
 
 
 def fig1_made_by():
-    return made_by(config["theory"], "ntkcond.steps.fig1")
+    return made_by({"depths": config["theory"]["depths"]}, "ntkcond.steps.fig1")
 
 
 def fig2_made_by():
@@ -149,6 +149,46 @@ def fig2_made_by():
         "ntkcond.steps.fig2",
         inputs=[conditioning_made_by(), angles_made_by()],
     )
+
+
+def activation_theory():
+    own = config["theory"]
+    return {"activations": own["activations"], "depths": own["activation_depths"]}
+
+
+def fig_activations_made_by():
+    return made_by(activation_theory(), "ntkcond.steps.fig_activations")
+
+
+def in_sweep(sweep):
+    """The wildcards of the jobs of a sweep."""
+    figure = {"activations": "fig_activations_ntk", "width": "fig_width", "samples": "fig_samples"}
+    activations = ACTIVATIONS if sweep == "activations" else [config["sweeps"]["activation"]]
+    return [
+        {"sweep": sweep, "dataset": dataset, "activation": activation}
+        for dataset in config["figures"][figure[sweep]]
+        for activation in activations
+    ]
+
+
+@functools.cache
+def sweep_made_by(sweep, dataset, activation):
+    return made_by(
+        settings.sweep(config, sweep, dataset, activation),
+        "ntkcond.steps.sweep",
+        of={"sweep": sweep, "dataset": dataset, "activation": activation},
+        inputs=[dataset_made_by(dataset)],
+    )
+
+
+def sweep_figure_made_by(sweep):
+    step = {"activations": "fig_activations_ntk", "width": "fig_width", "samples": "fig_samples"}
+    inputs = [sweep_made_by(**of) for of in in_sweep(sweep)]
+    own = {
+        f"{of['dataset']}, {of['activation']}": made["settings"]
+        for of, made in zip(in_sweep(sweep), inputs)
+    }
+    return made_by(own, f"ntkcond.steps.{step[sweep]}", inputs=inputs)
 
 
 def fig4_made_by():

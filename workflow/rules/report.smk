@@ -14,6 +14,12 @@ SECTIONS = {
     "table_epochs": "§6 Faster optimization",
     "table_generalization": "§6 Faster optimization",
     "fig4": "§A Properties of g",
+    "fig_activations": "§∞ Beyond the first version",
+    "fig_activations_ntk": "§∞ Beyond the first version",
+    "fig_infinite_depth": "§∞ Beyond the first version",
+    "fig_weight_scale": "§∞ Beyond the first version",
+    "fig_width": "§∞ Beyond the first version",
+    "fig_samples": "§∞ Beyond the first version",
     "costs": "∑ Costs",  # sorted after the sections
 }
 ARTEFACTS = {
@@ -25,6 +31,12 @@ ARTEFACTS = {
     "table_epochs": "Table, epochs to a training loss",
     "table_generalization": "Table 1, test accuracy against depth",
     "fig4": "Figure 4, the function g",
+    "fig_activations": "Other activations, gradient angle against input angle",
+    "fig_activations_ntk": "Other activations, separation and conditioning against depth",
+    "fig_infinite_depth": "Infinite depth, angles and κ on the way to their limits",
+    "fig_weight_scale": "Weight scale, gradient angle against input angle",
+    "fig_width": "Width, separation and conditioning at finite width",
+    "fig_samples": "Samples, κ against n",
     "costs": "Table, what each artefact cost",
 }
 # In an order that the report, which sorts, keeps: the picture first.

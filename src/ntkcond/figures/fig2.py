@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from ntkcond.datasets.registry import title
 from ntkcond.figures import style
+from ntkcond.figures.kappa import kappa_columns
 
 CURVE = ["dataset", "activation", "depth"]
 DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
@@ -27,7 +28,7 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
     """
     kappas = pd.DataFrame(
         [
-            {**dict(zip(CURVE, curve, strict=True)), **_kappa(rows)}
+            {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
             for curve, rows in conditioning.groupby(CURVE, sort=False)
         ]
     )
@@ -38,33 +39,6 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
         zero_rows=("zero_rows", "first"),
     )
     return kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")
-
-
-def _kappa(rows: pd.DataFrame) -> dict:
-    counts = {name: int((rows.verdict == name).sum()) for name in _VERDICTS}
-    verdicts = [name for name, count in counts.items() if count]
-    resolved = rows.kappa[rows.verdict == "resolved"]
-    between = "linear" if np.isfinite(rows.kappa).all() else "lower"  # halfway to ∞ is nowhere
-    low, median, high = rows.kappa.quantile([0.16, 0.5, 0.84], interpolation=between)
-    return {
-        "width": rows.width.iloc[0],
-        "n": rows.n.iloc[0],
-        "samples": rows.samples.iloc[0],
-        "seeds": rows.seed.nunique(),
-        "blocks": rows.block.nunique(),
-        "kappa_mean": np.inf if verdicts == ["singular"] else resolved.mean(),
-        "kappa_std": resolved.std(),
-        "kappa_median": median,
-        "kappa_q16": low,
-        "kappa_q84": high,
-        "kappa_lower_bound": rows.kappa_lower[rows.verdict == "unresolved"].min(),
-        "kappa_verdict": verdicts[0] if len(verdicts) == 1 else "mixed",
-        **counts,
-        "nonzero_kappa_mean": rows.nonzero_kappa.mean(),
-    }
-
-
-_VERDICTS = ("resolved", "singular", "unresolved")
 
 
 def draw(numbers: pd.DataFrame) -> Figure:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
 
 from ntkcond.datasets.registry import title
 from ntkcond.figures import style
@@ -83,21 +82,11 @@ def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
     axes.set_title(f"{title(row.dataset)}\n{row.samples:,} samples")
     axes.set_xlabel("epoch")
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(_Plain())
-    axes.yaxis.set_minor_formatter(_Plain())
+    axes.yaxis.set_major_formatter(style.PlainLog())
+    axes.yaxis.set_minor_formatter(style.PlainLog())
     axes.xaxis.get_major_locator().set_params(integer=True)
     if numbers.epoch.isna().all():
         axes.text(0.5, 0.5, "at every rate a run diverged", ha="center", transform=axes.transAxes)
-
-
-class _Plain(LogFormatter):
-    """0.3 rather than 3 × 10⁻¹, at as many ticks of a log axis as have room."""
-
-    def __init__(self) -> None:
-        super().__init__(minor_thresholds=(2, 0.5))
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> None:

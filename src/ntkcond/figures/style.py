@@ -5,6 +5,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from ntkcond.storage import replacing
 
@@ -55,6 +56,16 @@ def look() -> mpl.rc_context:
 def depth_colours(count: int) -> np.ndarray:
     """Colours (count, 4) for curves ordered by depth, from light to dark."""
     return mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, count))
+
+
+class PlainLog(LogFormatter):
+    """0.3 rather than 3 × 10⁻¹, at as many ticks of a log axis as have room."""
+
+    def __init__(self) -> None:
+        super().__init__(minor_thresholds=(2, 0.5))
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def save(drawn: Figure, path: Path | str, made_by: dict | None = None) -> None:

@@ -1,0 +1,77 @@
+"""ReLU networks of infinite width as their depth grows: φ and κ on the way to their limits.
+
+The newest version's Theorems 3.5 and 4.3: every φ tends to arccos(1/4) ≈ 75.52°, and κ of n inputs
+of norm 1 to a constant. K / (L+1) tends to ¾ I + ¼ 1 1ᵀ, so that constant is (n+3)/3; the paper's
+text has (n+4)/3, and its first version 1.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntkcond.dual_activations import infinite_width_ntk
+from ntkcond.figures import style
+from ntkcond.infinite_width import gradient_angle
+
+THETA_DEG = (1, 5, 15, 30, 60, 90, 120, 180)
+SAMPLES = (4, 16, 64)  # n of κ: standard Gaussian directions
+FEATURES = 32
+DEEPEST = 3000
+LIMIT_DEG = float(np.degrees(np.arccos(0.25)))
+
+
+def table() -> pd.DataFrame:
+    """Columns quantity (phi_deg or kappa), depth, theta_in_deg or n, value; and limit, with the
+    paper's in paper_limit."""
+    depths = np.unique(np.geomspace(1, DEEPEST, 40).round().astype(int))
+    rows = []
+    for depth in depths:
+        angles = np.degrees(gradient_angle(np.radians(THETA_DEG), depth))
+        for theta, phi in zip(THETA_DEG, angles, strict=True):
+            rows.append(("phi_deg", depth, theta, np.nan, phi, LIMIT_DEG, LIMIT_DEG))
+    rng = np.random.default_rng(0)
+    for n in SAMPLES:
+        x = rng.standard_normal((n, FEATURES))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        for depth in depths:
+            eigenvalues = np.linalg.eigvalsh(infinite_width_ntk(x, depth))
+            kappa = eigenvalues[-1] / eigenvalues[0]
+            rows.append(("kappa", depth, np.nan, n, kappa, (n + 3) / 3, (n + 4) / 3))
+    columns = ["quantity", "depth", "theta_in_deg", "n", "value", "limit", "paper_limit"]
+    return pd.DataFrame(rows, columns=columns).astype({"n": "Int64"})
+
+
+def draw(numbers: pd.DataFrame) -> Figure:
+    """(a) φ, (b) κ against depth on a log axis, with their limits."""
+    angles = numbers[numbers.quantity == "phi_deg"]
+    kappas = numbers[numbers.quantity == "kappa"]
+    with style.look():
+        figure = style.figure(height=3.3)
+        left, right = figure.subplots(1, 2)
+        thetas = list(angles.theta_in_deg.unique())
+        for theta, colour in zip(thetas, style.depth_colours(len(thetas)), strict=True):
+            curve = angles[angles.theta_in_deg == theta]
+            left.plot(curve.depth, curve.value, color=colour, label=f"{theta:g}°")
+        left.axhline(angles.limit.iloc[0], color="black", linestyle="--", linewidth=0.8)
+        left.set_ylabel(r"gradient angle $\phi$ (degrees)")
+        left.set_title(r"(a) $\phi \to \arccos(1/4)$")
+        for i, (n, curve) in enumerate(kappas.groupby("n")):
+            colour = style.COLOURS[i]
+            right.plot(curve.depth, curve.value, color=colour, label=f"$n$ = {n}")
+            right.axhline(curve.limit.iloc[0], color=colour, linestyle="--", linewidth=0.8)
+            right.axhline(curve.paper_limit.iloc[0], color=colour, linestyle=":", linewidth=0.8)
+        right.plot([], [], "--", color="black", linewidth=0.8, label="$(n+3)/3$")
+        right.plot([], [], ":", color="black", linewidth=0.8, label="$(n+4)/3$, the paper's")
+        right.set_yscale("log")
+        right.yaxis.set_major_formatter(style.PlainLog())
+        right.yaxis.set_minor_formatter(style.PlainLog())
+        right.set_ylabel(r"$\kappa$ of $n$ inputs of norm 1")
+        right.set_title(r"(b) $\kappa \to (n+3)/3$")
+        for axes, title in ((left, r"$\theta_\mathrm{in}$"), (right, None)):
+            axes.set_xscale("log")
+            axes.set_xlabel(r"depth $L$, width $m \to \infty$")
+            axes.legend(
+                loc="upper center", bbox_to_anchor=(0.46, -0.22), ncols=3, columnspacing=1.0,
+                handlelength=1.6, title=title, title_fontsize=7,
+            )  # fmt: skip
+    return figure

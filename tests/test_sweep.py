@@ -1,0 +1,97 @@
+"""Sweeps: against the kernel and closest pair of the full route, and against what must hold."""
+
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.dual_activations import gradient_angle, infinite_width_ntk
+from ntkcond.kernel import closest_pair, empirical_ntk
+from ntkcond.network import initial_gradient_map, initial_weights
+from ntkcond.sweep import INFINITE, Point, measure
+from test_kernel import autograd_ntk
+
+
+def unit(n: int, features: int, seed: int = 0) -> np.ndarray:
+    x = np.random.default_rng(seed).standard_normal((n, features))
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+
+
+X = unit(20, 6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_finite_width_is_that_of_the_full_route(activation):
+    point = Point(depth=2, width=32, n=5, blocks=3)
+    rows = list(measure(X, ACTIVATIONS[activation], point, seeds=[1, 7]))
+    assert [(row["seed"], row["block"]) for row in rows] == [
+        (seed, block) for seed in (1, 7) for block in range(3)
+    ]
+    used = torch.from_numpy(X[:15].astype(np.float64))
+    for seed in (1, 7):
+        gradients = initial_gradient_map(ACTIVATIONS[activation], seed, 2, 32, 6)
+        angle = closest_pair(gradients(used)).angle_deg
+        for block, row in enumerate(row for row in rows if row["seed"] == seed):
+            eigenvalues = np.linalg.eigvalsh(
+                empirical_ntk(gradients(used[5 * block :][:5])).numpy()
+            )
+            assert row["kappa"] == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-8)
+            assert row["min_angle_deg"] == pytest.approx(angle, rel=1e-9)
+            assert row["verdict"] == "resolved"
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_infinite_width_has_the_smallest_angle_of_all_pairs(activation):
+    """It looks at the closest inputs alone."""
+    own = ACTIVATIONS[activation]
+    for depth in (1, 2, 6):
+        (row,) = measure(X, own, Point(depth, INFINITE, 20, 1), seeds=[1])
+        if own.linear:  # 20 samples of 6 features
+            assert (row["verdict"], row["kappa"]) == ("singular", np.inf)
+        kernel = infinite_width_ntk(X, depth, own)
+        norms = np.sqrt(np.diag(kernel))
+        cosine = kernel / np.outer(norms, norms) - 2 * np.eye(20)
+        smallest = np.degrees(np.arccos(cosine.max()))
+        assert row["min_angle_deg"] == pytest.approx(smallest, abs=2e-5)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_the_gradient_angle_grows_with_the_input_angle_below_90_degrees(activation):
+    """What makes the closest inputs the closest gradients."""
+    theta = np.radians(np.linspace(0.5, 90, 180))
+    for depth in (1, 3, 10):
+        phi = gradient_angle(theta, depth, ACTIVATIONS[activation])
+        assert (np.diff(phi) > -1e-6).all()  # rounding, of sigmoid's near 0
+
+
+def test_a_wide_network_comes_near_the_infinite_one():
+    relu = ACTIVATIONS["relu"]
+    (infinite,) = measure(X, relu, Point(2, INFINITE, 20, 1), seeds=[1])
+    wide = [row["kappa"] for row in measure(X, relu, Point(2, 4096, 20, 1), seeds=range(4))]
+    narrow = [row["kappa"] for row in measure(X, relu, Point(2, 64, 20, 1), seeds=range(4))]
+    assert np.mean(wide) == pytest.approx(infinite["kappa"], rel=0.1)
+    assert abs(np.mean(narrow) - infinite["kappa"]) > abs(np.mean(wide) - infinite["kappa"])
+
+
+def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
+    weights = [torch.from_numpy(w) for w in initial_weights(3, 2, 32, 6)]
+    x = torch.from_numpy(X[:5].astype(np.float64))
+    gradients = []
+    for sample in x:
+        first = weights[0].clone().requires_grad_()
+        alpha = torch.relu(first @ sample) * (2 / 32) ** 0.5
+        alpha = torch.relu(weights[1] @ alpha) * (2 / 32) ** 0.5
+        gradients.append(torch.autograd.grad((weights[2] @ alpha).sum(), first)[0].flatten())
+    expected = np.linalg.eigvalsh((torch.stack(gradients) @ torch.stack(gradients).T).numpy())
+    (row,) = measure(X[:5], ACTIVATIONS["relu"], Point(2, 32, 5, 1, "first"), seeds=[3])
+    assert row["kappa"] == pytest.approx(expected[-1] / expected[0], rel=1e-9)
+    whole = np.linalg.eigvalsh(autograd_ntk(x, weights, "relu").numpy())
+    assert row["lambda_max"] < whole[-1]
+
+
+def test_a_kernel_that_overflows_is_unresolved():
+    """ReLU² squares sizes in each layer."""
+    point = Point(depth=14, width=4, n=5, blocks=1)
+    rows = list(measure(100 * X[:5], ACTIVATIONS["relu2"], point, seeds=range(3)))
+    assert {row["verdict"] for row in rows} <= {"unresolved", "singular"}
+    assert any(np.isnan(row["kappa"]) for row in rows)
