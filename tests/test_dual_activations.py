@@ -20,7 +20,7 @@ from ntkcond.dual_activations import (
 from ntkcond.errors import UserError
 from ntkcond.gaussian import hermite_coefficients, moment, normalisation, slope_gain
 from ntkcond.kernel import empirical_ntk
-from ntkcond.network import initial_gradient_map
+from ntkcond.network import initial_gradient_map, initial_weights, layer_gradients
 from workflow import ROOT
 
 RHO = np.linspace(-1, 1, 41)
@@ -148,6 +148,34 @@ def test_wide_networks_come_near(activation):
     error = np.std(kernels, axis=0, ddof=1) / 4
     assert (np.abs(np.mean(kernels, axis=0) - expected) < 6 * error).all()
     assert error.max() < 0.15 * expected.max()
+
+
+def test_the_scale_of_the_weights_changes_no_angle_of_a_homogeneous_network():
+    theta = np.radians(np.linspace(1, 179, 90))
+    for activation in ("relu", "linear"):
+        own = ACTIVATIONS[activation]
+        of = [gradient_angle(theta, 5, own, variance) for variance in (0.01, 0.1, 1.0, 10.0)]
+        assert np.ptp(of, axis=0).max() < 1e-7
+    tanh = [gradient_angle(theta, 5, ACTIVATIONS["tanh"], variance) for variance in (0.01, 10.0)]
+    assert np.ptp(tanh, axis=0).max() > 1
+
+
+@pytest.mark.parametrize("variance", [0.25, 4.0])
+def test_weights_of_another_variance_are_those_of_a_wide_network(variance):
+    """tanh, two hidden layers, W = √variance times N(0, 1); gradients with respect to W."""
+    tanh = ACTIVATIONS["tanh"]
+    rho = 0.6
+    x = torch.tensor([[1.0, 0.0], [rho, (1 - rho**2) ** 0.5]], dtype=torch.float64)
+    kernels = []
+    for seed in range(16):
+        weights = [variance**0.5 * torch.from_numpy(w) for w in initial_weights(seed, 2, 1024, 2)]
+        kernels.append(empirical_ntk(layer_gradients(x, weights, tanh)).numpy())
+    error = np.std(kernels, axis=0, ddof=1) / 4
+    mean = np.mean(kernels, axis=0)
+    for place, correlation in (((0, 0), 1.0), ((0, 1), rho)):
+        expected = float(ntk_of_correlation(correlation, 2, tanh, variance))
+        assert mean[place] == pytest.approx(expected, abs=6 * error[place])
+        assert error[place] < 0.05 * expected
 
 
 def test_inputs_of_another_norm_are_refused_unless_the_activation_is_homogeneous():

@@ -79,6 +79,8 @@ def test_training_of_the_default_config_ends_as_low_and_as_accurate(default_resu
     )
 
 
-@pytest.mark.parametrize("figure", ["fig1", "fig2", "fig4"])
+@pytest.mark.parametrize(
+    "figure", ["fig1", "fig2", "fig4", "fig_infinite_depth", "fig_width", "fig_samples"]
+)
 def test_default_config(default_results, figure):
     compare(default_results / f"{figure}.csv", REFERENCE / f"default/{figure}.csv")
