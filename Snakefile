@@ -33,6 +33,7 @@ FIGURES = [
     "fig_weight_scale",
     "fig_width",
     "fig_samples",
+    "fig_descent",
 ]
 TABLES = ["table_epochs", "table_generalization"]
 
@@ -53,6 +54,7 @@ localrules:
     fig_weight_scale,
     fig_width,
     fig_samples,
+    fig_descent,
     training,
     table_epochs,
     table_generalization,

@@ -235,7 +235,7 @@ NOT_USED = [
 ]
 FIGURES = (
     "fig1", "fig2", "fig3", "fig4", "fig_activations", "fig_activations_ntk", "fig_infinite_depth",
-    "fig_weight_scale", "fig_width", "fig_samples",
+    "fig_weight_scale", "fig_width", "fig_samples", "fig_descent",
 )  # fmt: skip
 lose_the_record = delete(".snakemake")
 
@@ -299,6 +299,12 @@ CHANGES: dict[str, list[Change]] = {
         setting("sweeps.seeds", [1]),
         setting("sweeps.activation", "linear"),
     ],
+    "`descent.steps`, `depths`, `seeds`, `activation`": [
+        setting("descent.steps", 30),
+        setting("descent.depths", [1]),
+        setting("descent.seeds", [2]),
+        setting("descent.activation", "tanh"),
+    ],
     "`sweeps.blocks`": [setting("sweeps.blocks", 1)],
     "`unit_norm` of one data set": [setting("datasets.digits.unit_norm", True)],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
@@ -316,6 +322,7 @@ CHANGES: dict[str, list[Change]] = {
     "`activations.py`": [code("activations.py")],
     "`gaussian.py`": [code("gaussian.py")],
     "`dual_activations.py`": [code("dual_activations.py")],
+    "`descent.py`, `steps/descent.py`": [code("descent.py"), code("steps/descent.py")],
     "`sweep.py`, `steps/sweep.py`": [code("sweep.py"), code("steps/sweep.py")],
     "`figures/sweeps.py`": [code("figures/sweeps.py")],
     "`figures/kappa.py`": [code("figures/kappa.py")],

@@ -22,6 +22,7 @@ FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)} | {
         "weight_scale",
         "width",
         "samples",
+        "descent",
     )
 }
 # Every epoch of every run; the same as a .csv, for reading.
@@ -107,7 +108,7 @@ def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path
     config = {**SMALL, "depths": [1], "activations": ["relu"], "block": "all"}
     own = {"epochs": 2, "learning_rates": [1]}
     config["datasets"] = {"mine_": {"file": "mine.npz", "training": own}}
-    shown = ("fig2", "fig3", "fig_activations_ntk", "fig_width", "fig_samples")
+    shown = ("fig2", "fig3", "fig_activations_ntk", "fig_width", "fig_samples", "fig_descent")
     write_config(project, {**config, "figures": {key: ["mine_"] for key in shown}})
     snakemake(project)
     snakemake(project, "--report", str(tmp_path / "other.html"))

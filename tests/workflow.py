@@ -28,6 +28,7 @@ SMALL = {
         },
     },
     "training": {"depths": [1, 2], "checkpoint_minutes": 0},
+    "descent": {"depths": [1, 2], "seeds": [1], "steps": 20},
     "sweeps": {
         "depths": [1, 2],
         "widths": [8, 16],

@@ -58,9 +58,12 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
                     + _suggestion(name, config["datasets"])
                 )
             _check_raw_files(config, name, project, scan)
-    for name in config["figures"]["fig3"]:
-        if not SOURCES[dataset_settings(config, name)["source"]].labels:
-            raise UserError(f"figures.fig3: {name} has no labels to learn. Choose another data set")
+    for figure in ("fig3", "fig_descent"):
+        for name in config["figures"][figure]:
+            if not SOURCES[dataset_settings(config, name)["source"]].labels:
+                raise UserError(
+                    f"figures.{figure}: {name} has no labels to learn. Choose another data set"
+                )
 
 
 def read_command_line(config: dict, given: dict) -> None:
@@ -217,6 +220,7 @@ def _check_activations(config: dict) -> None:
     named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
     named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
     named["training.activation"] = config["training"]["activation"]
+    named["descent.activation"] = config["descent"]["activation"]
     named["sweeps.activation"] = config["sweeps"]["activation"]
     for dataset, settings in config["datasets"].items():
         own = settings.get("training", {}).get("activation")

@@ -125,6 +125,7 @@ FIG3 = config["figures"]["fig3"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
 SPECTRUM = "results/spectra/{dataset}/{activation}/depth{depth}.h5"
 ANGLE = "results/angles/{dataset}/{activation}/depth{depth}.h5"
+DESCENT = "results/descent/{dataset}.h5"
 SWEEP = "results/sweeps/{sweep}/{dataset}/{activation}.h5"
 CORPUS = "results/corpora/{dataset}.h5"
 TRAINED = "results/training/{dataset}/depth{depth}.h5"
@@ -249,6 +250,18 @@ def at_largest(function, wildcards):
     return function(
         **{name: sizes[name] for name in inspect.signature(function).parameters if name in sizes}
     )
+
+
+def descent_minutes(wildcards, threads, attempt):
+    """Of each step, a forward and a backward pass; of each depth and seed twice so many."""
+    own = config["descent"]
+
+    def work(block, features, width):
+        passes = 2 * len(own["depths"]) * len(own["seeds"]) * own["steps"]
+        weights = width * features + max(own["depths"]) * width**2
+        return cluster.Work(6 * passes * block * weights, 0)
+
+    return cluster.minutes(at_sizes(work, wildcards), threads, attempt)
 
 
 def sweep_megabytes(wildcards, attempt):

@@ -27,6 +27,7 @@ MADE_WITH = {
     "fig_infinite_depth": [rules.fig_infinite_depth],
     "fig_weight_scale": [rules.fig_weight_scale],
     "fig_width": sweep_records("width", rules.sweep) + [rules.fig_width],
+    "fig_descent": [rules.descent, rules.fig_descent],
     "fig_samples": sweep_records("samples", rules.sweep) + [rules.fig_samples],
 }
 

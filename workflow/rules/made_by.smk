@@ -191,6 +191,23 @@ def sweep_figure_made_by(sweep):
     return made_by(own, f"ntkcond.steps.{step[sweep]}", inputs=inputs)
 
 
+@functools.cache
+def descent_made_by(dataset):
+    own = settings.experiment(config, dataset)
+    return made_by(
+        {**config["descent"], "width": own["width"], "block": own["block"]},
+        "ntkcond.steps.descent",
+        of={"dataset": dataset},
+        inputs=[dataset_made_by(dataset)],
+    )
+
+
+def fig_descent_made_by():
+    inputs = [descent_made_by(dataset) for dataset in config["figures"]["fig_descent"]]
+    own = {made["of"]["dataset"]: made["settings"] for made in inputs}
+    return made_by(own, "ntkcond.steps.fig_descent", inputs=inputs)
+
+
 def fig4_made_by():
     return made_by({}, "ntkcond.steps.fig4")
 

@@ -20,6 +20,7 @@ SECTIONS = {
     "fig_weight_scale": "§∞ Beyond the first version",
     "fig_width": "§∞ Beyond the first version",
     "fig_samples": "§∞ Beyond the first version",
+    "fig_descent": "§6 Faster optimization",
     "costs": "∑ Costs",  # sorted after the sections
 }
 ARTEFACTS = {
@@ -37,6 +38,7 @@ ARTEFACTS = {
     "fig_weight_scale": "Weight scale, gradient angle against input angle",
     "fig_width": "Width, separation and conditioning at finite width",
     "fig_samples": "Samples, κ against n",
+    "fig_descent": "Gradient descent against the bound by κ",
     "costs": "Table, what each artefact cost",
 }
 # In an order that the report, which sorts, keeps: the picture first.

@@ -1,4 +1,4 @@
-# Small kernels made and judged in memory, over activations, widths and n.
+# Small kernels made and judged in memory, over activations, widths and n; and descent by them.
 
 
 rule sweep:
@@ -77,4 +77,46 @@ rule fig_samples:
         "figure of n"
     shell:
         "{PYTHON} -m ntkcond.steps.fig_samples --sweeps {input}"
+        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+
+
+rule descent:
+    input:
+        dataset="results/datasets/{dataset}.h5",
+    output:
+        DESCENT,
+    log:
+        "results/logs/descent/{dataset}.log",
+    benchmark:
+        "results/benchmarks/descent/{dataset}.tsv"
+    resources:
+        mem_mb=megabytes_for("kernel"),
+        runtime=descent_minutes,
+        gpu=gpus,
+    params:
+        made_by=lambda wildcards: descent_made_by(wildcards.dataset),
+        options=lambda wildcards: options(descent_made_by(wildcards.dataset)["settings"]),
+    message:
+        "gradient descent on {wildcards.dataset}"
+    shell:
+        "{PYTHON} -m ntkcond.steps.descent --dataset {input.dataset} {params.options}"
+        " --device {config[device]} --threads {threads}"
+        " --output {output} --log {log} --made-by {params.made_by:q}"
+
+
+rule fig_descent:
+    input:
+        expand(DESCENT, dataset=config["figures"]["fig_descent"]),
+    output:
+        reported(*multiext("results/fig_descent", ".pdf", ".png", ".csv")),
+    log:
+        "results/logs/fig_descent.log",
+    benchmark:
+        "results/benchmarks/fig_descent.tsv"
+    params:
+        made_by=lambda wildcards: fig_descent_made_by(),
+    message:
+        "figure of gradient descent"
+    shell:
+        "{PYTHON} -m ntkcond.steps.fig_descent --descents {input}"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"
