@@ -115,9 +115,11 @@ def test_the_table_of_costs_has_every_job(finished):
     costs = pd.read_csv(finished / "results/costs.csv")
     assert (costs.jobs == costs.jobs_measured).all()
     jobs = costs.groupby("rule").jobs.sum()
-    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [3] + 3 * [KERNELS]
+    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [7] + 3 * [KERNELS]
     assert jobs["train"] == 2
-    assert set(costs.artefact) == {"fig1", "fig2", "fig3", "fig4"}
+    assert (jobs["sweep"], jobs["descent"]) == (8, 1)
+    figures = {path.stem for path in (finished / "results").glob("fig*.png")}
+    assert set(costs.artefact) == figures
     assert (costs.wall_s > 0).all()
     assert (costs.max_rss_mb[costs.rule == "kernel"] > 50).all()
 

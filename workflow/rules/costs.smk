@@ -23,12 +23,16 @@ MADE_WITH = {
     ],
     "fig4": [rules.fig4],
     "fig_activations": [rules.fig_activations],
-    "fig_activations_ntk": sweep_records("activations", rules.sweep) + [rules.fig_activations_ntk],
+    "fig_activations_ntk": [
+        rules.dataset,
+        *sweep_records("activations", rules.sweep),
+        rules.fig_activations_ntk,
+    ],
     "fig_infinite_depth": [rules.fig_infinite_depth],
     "fig_weight_scale": [rules.fig_weight_scale],
-    "fig_width": sweep_records("width", rules.sweep) + [rules.fig_width],
-    "fig_descent": [rules.descent, rules.fig_descent],
-    "fig_samples": sweep_records("samples", rules.sweep) + [rules.fig_samples],
+    "fig_width": [rules.dataset, *sweep_records("width", rules.sweep), rules.fig_width],
+    "fig_descent": [rules.dataset, rules.descent, rules.fig_descent],
+    "fig_samples": [rules.dataset, *sweep_records("samples", rules.sweep), rules.fig_samples],
 }
 
 
