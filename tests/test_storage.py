@@ -11,6 +11,7 @@ import pytest
 
 from ntkcond import storage
 from ntkcond.errors import UserError
+from ntkcond.figures import fig4, style
 from ntkcond.storage import read_hdf5, replacing, require_space, write_hdf5
 from ntkcond.units import size
 from workflow import skip
@@ -89,6 +90,20 @@ def test_a_disk_that_is_full_when_the_file_is_closed_is_named_too(small_disk):
             for name in "abcdefgh":
                 file[name] = np.ones(1000)
     assert os.listdir(small_disk) == ["other"]
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "png"])
+@pytest.mark.parametrize("room", [1, 6_000, 30_000])
+def test_a_disk_that_is_full_when_a_figure_is_saved_is_named_too(small_disk, suffix, room):
+    """matplotlib then fails with errors of its own."""
+    (small_disk / "other").write_bytes(bytes(1_048_576 - 4096 * -(-room // 4096)))
+    drawn = fig4.draw(fig4.table())
+    small = (small_disk / "other").stat().st_size
+    with pytest.raises(UserError, match=rf"fig4\.{suffix}: the disk is full"):
+        for copy in range(40):
+            style.save(drawn, small_disk / str(copy) / f"fig4.{suffix}")
+    assert (small_disk / "other").stat().st_size == small
+    assert not list(small_disk.rglob("*.tmp"))
 
 
 def test_too_little_disk_is_said_before_the_work(small_disk):

@@ -1,5 +1,6 @@
 """How figures look: sizes, fonts, colours; and how they are saved, to the same bytes each time."""
 
+import io
 from pathlib import Path
 
 import matplotlib as mpl
@@ -74,5 +75,8 @@ def save(drawn: Figure, path: Path | str, made_by: dict | None = None) -> None:
     note = repr(made_by) if made_by else "made by hand"
     key = {"pdf": "Keywords", "png": "made_by"}[path.suffix[1:]]
     metadata = {key: note, **({"CreationDate": None} if path.suffix == ".pdf" else {})}
-    with replacing(path) as temporary, look():
-        drawn.savefig(temporary, format=path.suffix[1:], metadata=metadata)
+    picture = io.BytesIO()  # on a full disk matplotlib's PDF fails with an error of its own
+    with look():
+        drawn.savefig(picture, format=path.suffix[1:], metadata=metadata)
+    with replacing(path) as temporary:
+        temporary.write_bytes(picture.getvalue())
