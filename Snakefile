@@ -18,6 +18,7 @@ include: "workflow/rules/kernels.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/sweeps.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/costs.smk"
 include: "workflow/rules/unrecorded.smk"
 
@@ -35,7 +36,7 @@ FIGURES = [
     "fig_samples",
     "fig_descent",
 ]
-TABLES = ["table_epochs", "table_generalization"]
+TABLES = ["table_epochs", "table_generalization", "claims"]
 
 
 localrules:
@@ -58,6 +59,7 @@ localrules:
     training,
     table_epochs,
     table_generalization,
+    claims,
     costs,
 
 

@@ -17,6 +17,7 @@ COLOURS = {  # of the file in workflow/rules that has the rule
     "sweeps": "#56B4E9",
     "training": "#D55E00",
     "figures": "#009E73",
+    "claims": "#000000",
     "costs": "#CC79A7",
 }
 

@@ -134,6 +134,7 @@ def test_a_data_set_overrides_global_settings_for_itself():
     config = changed("datasets.digits.width", 64)
     assert experiment(config, "digits") == {
         "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
+        "trainable": "all",
     }  # fmt: skip
     assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
 

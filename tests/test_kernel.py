@@ -51,7 +51,9 @@ def inputs(n: int, features: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
 
 
-def autograd_ntk(x: torch.Tensor, weights: list[torch.Tensor], activation: str) -> torch.Tensor:
+def autograd_ntk(
+    x: torch.Tensor, weights: list[torch.Tensor], activation: str, trainable: str = "all"
+) -> torch.Tensor:
     """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew."""
     sigma, c = SIGMA[activation], C[activation]
     weights = [w.clone().requires_grad_() for w in weights]
@@ -60,10 +62,22 @@ def autograd_ntk(x: torch.Tensor, weights: list[torch.Tensor], activation: str) 
         alpha = sample
         for w in weights[:-1]:
             alpha = math.sqrt(c / len(w)) * sigma(w @ alpha)
-        grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), weights)
+        trained = weights if trainable == "all" else weights[:1]
+        grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), trained)
         gradients.append(torch.cat([g.flatten() for g in grads]))
     jacobian = torch.stack(gradients)
     return jacobian @ jacobian.T
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth):
+    """Also of linear networks, which have a route of their own (`linear_factor`)."""
+    x, weights = inputs(9, 5), weights_of(3, depth, 7, 5)
+    expected = autograd_ntk(x, weights, activation, "first")
+    found = empirical_ntk(gradient_map(weights, ACTIVATIONS[activation], "first")(x))
+    scale = expected.diagonal().max().item()
+    assert found.numpy() == pytest.approx(expected.numpy(), rel=1e-12, abs=1e-13 * scale)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -226,7 +240,8 @@ def test_memory_stays_far_below_the_kernel(tmp_path):
         for block in (300, 6000):
             kernel.main(SimpleNamespace(
                 dataset=Path(sys.argv[1]), output=Path(sys.argv[2]), activation="relu", depth=2,
-                width=8, seeds=[1], block=block, device="cpu", threads=2, made_by=None))
+                width=8, seeds=[1], block=block, trainable="all", device="cpu", threads=2,
+                made_by=None))
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
         print(peaks[1] - peaks[0])
     """

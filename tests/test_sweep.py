@@ -76,17 +76,38 @@ def test_a_wide_network_comes_near_the_infinite_one():
 def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
     weights = [torch.from_numpy(w) for w in initial_weights(3, 2, 32, 6)]
     x = torch.from_numpy(X[:5].astype(np.float64))
-    gradients = []
-    for sample in x:
-        first = weights[0].clone().requires_grad_()
-        alpha = torch.relu(first @ sample) * (2 / 32) ** 0.5
-        alpha = torch.relu(weights[1] @ alpha) * (2 / 32) ** 0.5
-        gradients.append(torch.autograd.grad((weights[2] @ alpha).sum(), first)[0].flatten())
-    expected = np.linalg.eigvalsh((torch.stack(gradients) @ torch.stack(gradients).T).numpy())
+    expected = np.linalg.eigvalsh(autograd_ntk(x, weights, "relu", "first").numpy())
     (row,) = measure(X[:5], ACTIVATIONS["relu"], Point(2, 32, 5, 1, "first"), seeds=[3])
     assert row["kappa"] == pytest.approx(expected[-1] / expected[0], rel=1e-9)
-    whole = np.linalg.eigvalsh(autograd_ntk(x, weights, "relu").numpy())
-    assert row["lambda_max"] < whole[-1]
+    assert row["lambda_max"] == pytest.approx(expected[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "relu2", "tanh", "linear"])
+def test_the_first_layer_of_a_wide_network_comes_near_that_of_the_infinite_one(activation):
+    own = ACTIVATIONS[activation]
+    x = torch.from_numpy(X.astype(np.float64))
+    exact = infinite_width_ntk(X, 2, own, "first")
+    kernels = [
+        empirical_ntk(initial_gradient_map(own, seed, 2, 512, 6, trainable="first")(x)).numpy()
+        for seed in range(32)
+    ]
+    error = np.std(kernels, axis=0, ddof=1) / np.sqrt(32)
+    assert error.max() < 0.1 * exact.max()
+    assert (np.abs(np.mean(kernels, axis=0) - exact) < 4 * error + 0.01 * exact.max()).all()
+    (row,) = measure(X, own, Point(2, INFINITE, 20, 1, "first"), seeds=[1])
+    norms = np.sqrt(np.diag(exact))
+    cosine = exact / np.outer(norms, norms) - 2 * np.eye(20)
+    assert row["min_angle_deg"] == pytest.approx(np.degrees(np.arccos(cosine.max())), abs=2e-5)
+
+
+def test_all_blocks_are_as_many_as_there_are_and_the_angle_is_among_all_samples():
+    x = np.concatenate([X, X[:1] * np.float32(2) + np.float32(1e-3)])  # the last in no block
+    own = ACTIVATIONS["relu"]
+    rows = list(measure(x, own, Point(1, 16, 5, None), seeds=[1]))
+    assert [row["block"] for row in rows] == [0, 1, 2, 3]
+    (some, *_) = measure(x, own, Point(1, 16, 5, 4), seeds=[1])
+    assert rows[0]["min_angle_deg"] < some["min_angle_deg"]
+    assert rows[0]["kappa"] == some["kappa"]
 
 
 def test_a_kernel_that_overflows_is_unresolved():

@@ -51,6 +51,11 @@ def add_network(options: argparse.ArgumentParser, activations: Iterable[str]) ->
     options.add_argument("--seeds", type=whole_numbers, required=True, help="such as 1,32,111")
 
 
+def add_trainable(options: argparse.ArgumentParser, choices: Iterable[str]) -> None:
+    """Whose gradients the NTK is of."""
+    options.add_argument("--trainable", choices=list(choices), default="all", help="layers")
+
+
 def add_mirrors(options: argparse.ArgumentParser) -> None:
     """Addresses of raw files, each for one source of data: --mirror mnist=https://…"""
     options.add_argument(

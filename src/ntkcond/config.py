@@ -21,7 +21,7 @@ from ntkcond.speech import corpus
 from ntkcond.speech.subsets import SUBSETS
 
 # What a data set may set for itself instead of the global setting of the same name.
-EXPERIMENT = ("seeds", "width", "depths", "block")
+EXPERIMENT = ("seeds", "width", "depths", "block", "trainable")
 # What a training run depends on, in the order of its command line; depths are its jobs.
 TRAINING = (
     "activation", "width", "convention", "seeds", "learning_rates", "batch", "epochs", "tf32",
@@ -105,7 +105,7 @@ def dataset_settings(config: dict, name: str) -> dict:
 
 
 def experiment(config: dict, name: str) -> dict:
-    """Seeds, width, depths and block for the data set: its own where it has them."""
+    """Seeds, width, depths, block and trainable for the data set: its own where it has them."""
     own = config["datasets"][name]
     return {key: own.get(key, config[key]) for key in EXPERIMENT}
 
@@ -119,34 +119,35 @@ def training(config: dict, name: str) -> dict:
     return {key: found[key] for key in ("depths", *TRAINING)}
 
 
-SWEEPS = ("activations", "width", "samples")
+# Over activations, widths, n; infinite width, beside figure 2; the first layer alone, for Thm 5.1.
+SWEEPS = ("activations", "width", "samples", "infinite", "first_layer")
 
 
 def sweep(config: dict, kind: str, name: str, activation: str) -> dict:
     """What a job of the sweep measures of the data set; sizes: n."""
     own, sweeps = experiment(config, name), config["sweeps"]
     infinite = ["inf"] if has_infinite_width(config, name, activation) else []
-    if kind == "activations":
-        return {
-            "depths": own["depths"],
-            "widths": [own["width"], *infinite],
-            "sizes": [own["block"]],
-            "seeds": own["seeds"],
-            "blocks": sweeps["blocks"],
-        }
-    if kind == "width":
-        widths, sizes = [*sweeps["widths"], *infinite], [own["block"]]
-    else:
-        there = sample_count(config, name)
-        widths = [own["width"]]
-        sizes = [n for n in sweeps["sizes"] if there is None or n <= there] or [there]
-    return {
-        "depths": sweeps["depths"],
-        "widths": widths,
-        "sizes": sizes,
-        "seeds": sweeps["seeds"],
+    found = {
+        "depths": own["depths"],
+        "widths": [own["width"], *infinite],
+        "sizes": [own["block"]],
+        "seeds": own["seeds"],
         "blocks": sweeps["blocks"],
+        "trainable": own["trainable"],
     }
+    if kind == "width":
+        widths = [*sweeps["widths"], *infinite]
+        found |= {"depths": sweeps["depths"], "widths": widths, "seeds": sweeps["seeds"]}
+    elif kind == "samples":
+        there = sample_count(config, name)
+        sizes = [n for n in sweeps["sizes"] if there is None or n <= there] or [there]
+        found |= {"depths": sweeps["depths"], "widths": [own["width"]], "sizes": sizes}
+        found |= {"seeds": sweeps["seeds"]}
+    elif kind == "infinite":  # where seeds do not matter
+        found |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
+    elif kind == "first_layer":  # the network of Thm 5.1
+        found |= {"depths": [1], "trainable": "first"}
+    return found
 
 
 def has_infinite_width(config: dict, name: str, activation: str) -> bool:

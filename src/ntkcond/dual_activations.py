@@ -18,6 +18,7 @@ from ntkcond.gaussian import hermite_coefficients, moment, normalisation
 
 SERIES = 256  # terms of a Hermite series at most
 ROUNDING = 1e-17
+BAND = 256  # rows of a kernel at infinite width made at once
 
 
 class Dual(NamedTuple):
@@ -77,7 +78,11 @@ CLOSED_FORMS = {
 
 
 def ntk_of_correlation(
-    rho: ArrayLike, depth: int, activation: Activation, weight_variance: float = 1.0
+    rho: ArrayLike,
+    depth: int,
+    activation: Activation,
+    weight_variance: float = 1.0,
+    trainable: str = "all",
 ) -> np.ndarray:
     """The NTK of two inputs of norm 1 and inner product ρ at infinite width, elementwise.
 
@@ -85,6 +90,7 @@ def ntk_of_correlation(
     2018, Thm 1, in the paper's convention: no biases, the last layer not scaled). σ_w² is the
     variance of all weights, 1 in the paper but for Figure 6 of its newest version; hidden layers
     then keep their norm only if the activation is homogeneous, and duals are taken at that norm.
+    trainable: the weights of all layers, or of the first: the summand of l = 0.
     """
     covariance = np.asarray(rho, dtype=np.float64)
     total, norm = covariance.copy(), 1.0
@@ -101,7 +107,8 @@ def ntk_of_correlation(
         # the dual of σ(a z) has the slope a σ′(a z); a² is the variance
         total = total * (weight_variance * its.slope(correlation) * norm / variance)
         covariance = its.value(correlation) * norm
-        total = total + covariance
+        if trainable == "all":
+            total = total + covariance
     return total
 
 
@@ -116,26 +123,35 @@ def _scaled(activation: Activation, factor: float) -> Activation:
 
 
 def gradient_angle(
-    theta_in: ArrayLike, depth: int, activation: Activation, weight_variance: float = 1.0
+    theta_in: ArrayLike,
+    depth: int,
+    activation: Activation,
+    weight_variance: float = 1.0,
+    trainable: str = "all",
 ) -> np.ndarray:
     """φ at infinite width for inputs of norm 1 at an angle θ_in, elementwise on [0, π]."""
     theta = np.asarray(theta_in, dtype=np.float64)
     if activation is ACTIVATIONS["relu"] and weight_variance == 1.0:
-        return infinite_width.gradient_angle(theta, depth)  # which keeps small angles exact
-    own = ntk_of_correlation(1.0, depth, activation, weight_variance)
-    cosine = ntk_of_correlation(np.cos(theta), depth, activation, weight_variance) / own
-    return np.arccos(np.clip(cosine, -1.0, 1.0))
+        # which keeps small angles exact
+        return infinite_width.gradient_angle(theta, depth, trainable)
+    own = ntk_of_correlation(1.0, depth, activation, weight_variance, trainable)
+    ntk = ntk_of_correlation(np.cos(theta), depth, activation, weight_variance, trainable)
+    return np.arccos(np.clip(ntk / own, -1.0, 1.0))
 
 
 def infinite_width_ntk(
-    x: np.ndarray, depth: int, activation: Activation = ACTIVATIONS["relu"]
+    x: np.ndarray,
+    depth: int,
+    activation: Activation = ACTIVATIONS["relu"],
+    trainable: str = "all",
 ) -> np.ndarray:
-    """The NTK at infinite width, (n, n); x (n, d), no zero rows.
+    """The NTK at infinite width, (n, n), exactly symmetric; x (n, d), no zero rows.
 
     For ReLU K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
-    theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. Homogeneous
+    theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. With the first
+    layer alone trainable, those of ReLU and linear are without the factor L+1. Homogeneous
     activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. Raises UserError for others
-    unless every row of x has norm 1, up to float32's rounding.
+    unless every row of x has norm 1, up to float32's rounding. Extra memory: some bands of rows.
     """
     x = np.asarray(x, dtype=np.float64)
     norms = np.linalg.norm(x, axis=1)
@@ -144,13 +160,24 @@ def infinite_width_ntk(
             f"the NTK of {activation.title} at infinite width is known here for samples of norm 1;"
             f" these have {norms.min():.3g} to {norms.max():.3g}. Set unit_norm: true"
         )
-    cosine = np.clip(x @ x.T / np.outer(norms, norms), -1.0, 1.0)
-    np.fill_diagonal(cosine, 1.0)
+    layers = depth + 1 if trainable == "all" else 1
     if activation.linear or depth == 0:
-        return (depth + 1) * (x @ x.T)
-    if activation is ACTIVATIONS["relu"]:
-        unit = (depth + 1) * infinite_width.gradient_cosine(np.arccos(cosine), depth)
-    else:
-        unit = ntk_of_correlation(cosine, depth, activation)
+        return layers * (x @ x.T)
     scale = norms ** ((activation.degree or 1) ** depth)
-    return np.outer(scale, scale) * unit
+    unit = x / norms[:, None]
+    kernel = np.empty((len(x), len(x)))
+    for start in range(0, len(x), BAND):
+        rows, left = slice(start, start + BAND), slice(0, start + BAND)
+        cosine = np.clip(unit[rows] @ unit[left].T, -1.0, 1.0)
+        np.fill_diagonal(cosine[:, start:], 1.0)
+        if activation is ACTIVATIONS["relu"]:
+            theta = np.arccos(cosine, out=cosine)
+            band = layers * infinite_width.gradient_cosine(theta, depth, trainable)
+        else:
+            band = ntk_of_correlation(cosine, depth, activation, trainable=trainable)
+        band *= np.outer(scale[rows], scale[left])
+        corner = band[:, start:]  # whose two halves may be rounded differently
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        kernel[rows, left] = band
+        kernel[left, rows] = band.T
+    return kernel

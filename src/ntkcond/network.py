@@ -15,6 +15,8 @@ import torch
 from ntkcond.activations import Activation
 from ntkcond.gaussian import normalisation
 
+TRAINABLE = ("all", "first")  # whose gradients an NTK is of: all weights', or W¹'s (Thm 5.1)
+
 
 class LayerGradient(NamedTuple):
     """∂f/∂Wˡ of n samples as its two factors: the gradient of sample i is backward[i] forward[i]ᵀ.
@@ -83,17 +85,17 @@ def layer_gradients(
 
 
 def first_layer(factors: Sequence[LayerGradient]) -> list[LayerGradient]:
-    """Of a gradient, what belongs to W¹ alone: the other weights fixed (Thm 4.2, 5.3)."""
+    """Of a gradient, what belongs to W¹ alone: the other weights are fixed (Eq. 12, Thm 5.1)."""
     return list(factors[:1])
 
 
-def linear_factor(weights: Sequence[torch.Tensor]) -> torch.Tensor:
+def linear_factor(weights: Sequence[torch.Tensor], trainable: str = "all") -> torch.Tensor:
     """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for the linear network (Eq. 3).
 
     There αˡ = Pₗ x and the back-propagated vectors δˡ do not depend on x, so that
     K = X M Xᵀ with M = Σₗ ‖δˡ⁺¹‖² PₗᵀPₗ, l = 0..L. R is the triangular factor of a QR
     decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
-    its condition number.
+    its condition number. trainable: one of TRAINABLE; of the first layer alone, R = ‖δ¹‖ I.
     """
     features, width = weights[0].shape[1], weights[-1].shape[1]
     scale = 1.0 / math.sqrt(width)
@@ -107,6 +109,8 @@ def linear_factor(weights: Sequence[torch.Tensor]) -> torch.Tensor:
     for w in weights[:0:-1]:
         delta = (w if delta is None else delta @ w) * scale
         norms.append(torch.linalg.vector_norm(delta).item())
+    if trainable == "first":
+        return products[0] * norms[-1]
     stack = torch.cat([p * norm for p, norm in zip(products, reversed(norms), strict=True)])
     return torch.linalg.qr(stack, mode="r").R
 
@@ -114,13 +118,17 @@ def linear_factor(weights: Sequence[torch.Tensor]) -> torch.Tensor:
 GradientMap = Callable[[torch.Tensor], list[LayerGradient]]
 
 
-def gradient_map(weights: Sequence[torch.Tensor], activation: Activation) -> GradientMap:
+def gradient_map(
+    weights: Sequence[torch.Tensor], activation: Activation, trainable: str = "all"
+) -> GradientMap:
     """A function from x (n, d) to factors whose NTK (`ntkcond.kernel`) is that of the network,
-    as few as there need be: one for each layer, or a single (n, d) one, X Rᵀ, where the network is
-    linear (`linear_factor`)."""
+    as few as there need be: one for each trainable layer (TRAINABLE), or a single (n, d) one, X Rᵀ,
+    where the network is linear (`linear_factor`)."""
     if is_linear(activation, depth=len(weights) - 1):
-        transposed = linear_factor(weights).T
+        transposed = linear_factor(weights, trainable).T
         return lambda x: [LayerGradient(x @ transposed, None)]
+    if trainable == "first":
+        return lambda x: first_layer(layer_gradients(x, weights, activation))
     return lambda x: layer_gradients(x, weights, activation)
 
 
@@ -131,7 +139,8 @@ def initial_gradient_map(
     width: int,
     features: int,
     device: torch.device | str = "cpu",
+    trainable: str = "all",
 ) -> GradientMap:
     """`gradient_map` of the network at its `initial_weights`, on a device."""
     weights = initial_weights(seed, depth, width, features)
-    return gradient_map([torch.from_numpy(w).to(device) for w in weights], activation)
+    return gradient_map([torch.from_numpy(w).to(device) for w in weights], activation, trainable)

@@ -27,18 +27,16 @@ from ntkcond.rank import distinct_directions, rank_bound
 from ntkcond.spectrum import rounding, spectrum_record
 
 INFINITE = math.inf
-TRAINABLE = ("all", "first")
 
 
 class Point(NamedTuple):
     """Where on a sweep: width may be `INFINITE`; n samples in one NTK, at most so many blocks of
-    them; trainable: the weights of all layers, or of the first (the setting of Thm 4.2 and 5.3;
-    not at infinite width)."""
+    them, or all there are, None; trainable: one of `ntkcond.network.TRAINABLE`."""
 
     depth: int
     width: float
     n: int
-    blocks: int
+    blocks: int | None
     trainable: str = "all"
 
 
@@ -52,11 +50,13 @@ def measure(
     """A row for each seed and block (a single seed, −1, at infinite width): seed, block, kappa,
     kappa_lower, verdict, lambda_max, lambda_min, and min_angle_deg among the seed's samples.
 
-    x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used.
+    x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used. Where all
+    blocks are asked for, the angle is among all samples, those in no block, too.
     """
-    blocks = min(point.blocks, len(x) // point.n)
-    used = x[: blocks * point.n]
-    distinct = torch.from_numpy(used[distinct_rows(used).index]).to(device, torch.float64)
+    there = len(x) // point.n
+    used = x[: (there if point.blocks is None else min(point.blocks, there)) * point.n]
+    among = x if point.blocks is None else used
+    distinct = torch.from_numpy(among[distinct_rows(among).index]).to(device, torch.float64)
     for seed in (-1,) if point.width == INFINITE else seeds:
         if point.width == INFINITE:
             angle = _smallest_angle(distinct, activation, point)
@@ -101,7 +101,7 @@ def _infinite_kernels(
 ) -> Iterator[torch.Tensor]:
     for start in range(0, len(used), point.n):
         block = used[start : start + point.n]
-        yield torch.from_numpy(infinite_width_ntk(block, point.depth, activation))
+        yield torch.from_numpy(infinite_width_ntk(block, point.depth, activation, point.trainable))
 
 
 def _smallest_angle(distinct: torch.Tensor, activation: Activation, point: Point) -> float:
@@ -109,7 +109,8 @@ def _smallest_angle(distinct: torch.Tensor, activation: Activation, point: Point
     closest = closest_pair([LayerGradient(distinct, None)]).angle_deg
     if activation.linear:
         return closest
-    return float(np.degrees(gradient_angle(math.radians(closest), point.depth, activation)))
+    phi = gradient_angle(math.radians(closest), point.depth, activation, trainable=point.trainable)
+    return float(np.degrees(phi))
 
 
 def _record(

@@ -120,6 +120,20 @@ def artefact_options(made_with, records):
     return shlex.join(words)
 
 
+# The tables by which claims are judged.
+EVIDENCE = [
+    "conditioning",
+    "angles",
+    "fig2",
+    "fig_activations",
+    "fig_activations_ntk",
+    "fig_width",
+    "fig_infinite_depth",
+    "fig_weight_scale",
+    "fig_descent",
+    "table_epochs",
+    "table_generalization",
+]
 FIG2 = config["figures"]["fig2"]
 FIG3 = config["figures"]["fig3"]
 KERNEL = "results/kernels/{dataset}/{activation}/depth{depth}.h5"
@@ -262,6 +276,13 @@ def descent_minutes(wildcards, threads, attempt):
         return cluster.Work(6 * passes * block * weights, 0)
 
     return cluster.minutes(at_sizes(work, wildcards), threads, attempt)
+
+
+def sweep_threads(wildcards):
+    own = settings.sweep(config, wildcards.sweep, wildcards.dataset, wildcards.activation)
+    there = settings.sample_count(config, wildcards.dataset)
+    known = [there if n == "all" else n for n in own["sizes"]]
+    return threads_for(None if None in known else max(known))
 
 
 def sweep_megabytes(wildcards, attempt):

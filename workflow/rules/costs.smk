@@ -10,6 +10,7 @@ MADE_WITH = {
         rules.kernel,
         rules.spectrum,
         rules.angle,
+        *sweep_records("infinite", rules.sweep),
         rules.conditioning,
         rules.angles,
         rules.fig2,
@@ -32,6 +33,7 @@ MADE_WITH = {
     "fig_weight_scale": [rules.fig_weight_scale],
     "fig_width": [rules.dataset, *sweep_records("width", rules.sweep), rules.fig_width],
     "fig_descent": [rules.dataset, rules.descent, rules.fig_descent],
+    "claims": [rules.dataset, *sweep_records("first_layer", rules.sweep), rules.claims],
     "fig_samples": [rules.dataset, *sweep_records("samples", rules.sweep), rules.fig_samples],
 }
 

@@ -22,6 +22,7 @@ rule fig2:
     input:
         conditioning="results/conditioning.csv",
         angles="results/angles.csv",
+        infinite=[SWEEP.format(**of) for of in in_sweep("infinite")],
     output:
         reported(*multiext("results/fig2", ".pdf", ".png", ".csv")),
     log:
@@ -34,6 +35,7 @@ rule fig2:
         "figure 2"
     shell:
         "{PYTHON} -m ntkcond.steps.fig2 --conditioning {input.conditioning} --angles {input.angles}"
+        " --infinite {input.infinite}"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"
 
 
@@ -97,7 +99,7 @@ rule fig_weight_scale:
     benchmark:
         "results/benchmarks/fig_weight_scale.tsv"
     params:
-        made_by=made_by({}, "ntkcond.steps.fig_weight_scale"),
+        made_by=fig_weight_scale_made_by(),
     message:
         "figure of weight scales"
     shell:
@@ -113,7 +115,7 @@ rule fig_infinite_depth:
     benchmark:
         "results/benchmarks/fig_infinite_depth.tsv"
     params:
-        made_by=made_by({}, "ntkcond.steps.fig_infinite_depth"),
+        made_by=fig_infinite_depth_made_by(),
     message:
         "figure of infinite depth"
     shell:

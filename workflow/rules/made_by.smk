@@ -54,18 +54,19 @@ def network_made_by(step, keys, inputs, dataset, activation, depth):
 @functools.cache
 def kernel_made_by(**of):
     inputs = [dataset_made_by(of["dataset"])]
-    return network_made_by("kernel", ("seeds", "width", "block"), inputs, **of)
+    return network_made_by("kernel", ("seeds", "width", "block", "trainable"), inputs, **of)
 
 
 @functools.cache
 def spectrum_made_by(**of):
     inputs = [dataset_made_by(of["dataset"]), kernel_made_by(**of)]
-    return network_made_by("spectrum", ("seeds", "width"), inputs, **of)
+    return network_made_by("spectrum", ("seeds", "width", "trainable"), inputs, **of)
 
 
 @functools.cache
 def angle_made_by(**of):
-    return network_made_by("angle", ("seeds", "width"), [dataset_made_by(of["dataset"])], **of)
+    inputs = [dataset_made_by(of["dataset"])]
+    return network_made_by("angle", ("seeds", "width", "trainable"), inputs, **of)
 
 
 def in_fig2():
@@ -147,7 +148,11 @@ def fig2_made_by():
     return made_by(
         {name: {**dataset_options(name), **settings.experiment(config, name)} for name in FIG2},
         "ntkcond.steps.fig2",
-        inputs=[conditioning_made_by(), angles_made_by()],
+        inputs=[
+            conditioning_made_by(),
+            angles_made_by(),
+            *(sweep_made_by(**of) for of in in_sweep("infinite")),
+        ],
     )
 
 
@@ -162,12 +167,18 @@ def fig_activations_made_by():
 
 def in_sweep(sweep):
     """The wildcards of the jobs of a sweep."""
-    figure = {"activations": "fig_activations_ntk", "width": "fig_width", "samples": "fig_samples"}
-    activations = ACTIVATIONS if sweep == "activations" else [config["sweeps"]["activation"]]
+    figure, activations = {
+        "activations": ("fig_activations_ntk", ACTIVATIONS),
+        "width": ("fig_width", [config["sweeps"]["activation"]]),
+        "samples": ("fig_samples", [config["sweeps"]["activation"]]),
+        "infinite": ("fig2", config["activations"]),
+        "first_layer": ("fig2", ["relu"]),
+    }[sweep]
     return [
         {"sweep": sweep, "dataset": dataset, "activation": activation}
-        for dataset in config["figures"][figure[sweep]]
+        for dataset in config["figures"][figure]
         for activation in activations
+        if sweep != "infinite" or settings.has_infinite_width(config, dataset, activation)
     ]
 
 
@@ -206,6 +217,32 @@ def fig_descent_made_by():
     inputs = [descent_made_by(dataset) for dataset in config["figures"]["fig_descent"]]
     own = {made["of"]["dataset"]: made["settings"] for made in inputs}
     return made_by(own, "ntkcond.steps.fig_descent", inputs=inputs)
+
+
+def claims_made_by():
+    """By all that it judges."""
+    evidence = [
+        conditioning_made_by(),
+        angles_made_by(),
+        fig2_made_by(),
+        fig_activations_made_by(),
+        *map(sweep_figure_made_by, ("activations", "width")),
+        fig_infinite_depth_made_by(),
+        fig_weight_scale_made_by(),
+        fig_descent_made_by(),
+        table_epochs_made_by(),
+        table_generalization_made_by(),
+    ]
+    first_layer = [sweep_made_by(**of) for of in in_sweep("first_layer")]
+    return made_by({}, "ntkcond.steps.claims", inputs=[*evidence, *first_layer])
+
+
+def fig_weight_scale_made_by():
+    return made_by({}, "ntkcond.steps.fig_weight_scale")
+
+
+def fig_infinite_depth_made_by():
+    return made_by({}, "ntkcond.steps.fig_infinite_depth")
 
 
 def fig4_made_by():

@@ -21,7 +21,8 @@ SECTIONS = {
     "fig_width": "§∞ Beyond the first version",
     "fig_samples": "§∞ Beyond the first version",
     "fig_descent": "§6 Faster optimization",
-    "costs": "∑ Costs",  # sorted after the sections
+    "claims": "§ All claims",  # sorted before the sections
+    "costs": "∑ Costs",  # sorted after them
 }
 ARTEFACTS = {
     "fig1": "Figure 1, gradient angle against input angle",
@@ -39,10 +40,11 @@ ARTEFACTS = {
     "fig_width": "Width, separation and conditioning at finite width",
     "fig_samples": "Samples, κ against n",
     "fig_descent": "Gradient descent against the bound by κ",
+    "claims": "Every claim and its verdict",
     "costs": "Table, what each artefact cost",
 }
 # In an order that the report, which sorts, keeps: the picture first.
-FORMS = {".png": "as a picture (PNG)", ".pdf": "as vectors (PDF)", ".csv": "numbers (CSV)"}
+FORMS = {".png": "as a picture (PNG)", ".pdf": "as vectors (PDF)", ".html": "as a page (HTML)", ".csv": "numbers (CSV)"}
 
 
 def reported(*paths):

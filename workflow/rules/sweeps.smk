@@ -10,6 +10,7 @@ rule sweep:
         "results/logs/sweep/{sweep}/{dataset}/{activation}.log",
     benchmark:
         "results/benchmarks/sweep/{sweep}/{dataset}/{activation}.tsv"
+    threads: sweep_threads
     resources:
         mem_mb=sweep_megabytes,
         runtime=sweep_minutes,

@@ -7,15 +7,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ntkcond.datasets.registry import title
-from ntkcond.figures import style
+from ntkcond.figures import style, sweeps
 from ntkcond.figures.kappa import kappa_columns
 
 CURVE = ["dataset", "activation", "depth"]
+LIMITS = [*CURVE, "infinite_kappa_mean", "infinite_kappa_verdict", "infinite_min_angle_deg"]
 DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
 NAMES = {"relu": "ReLU", "linear": "linear"}
+LIMIT = {"linewidth": 0.6, "alpha": 0.8, "zorder": 1}
 
 
-def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
+def table(
+    conditioning: pd.DataFrame, angles: pd.DataFrame, infinite: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """The numbers drawn: a row for each (dataset, activation, depth).
 
     Of κ over all seeds and blocks: kappa_mean, kappa_std over the resolved ones (∞ where all are
@@ -24,7 +28,8 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
     kappa_lower_bound, the smallest bound of the unresolved. kappa_verdict: that of all of them, or
     `mixed`; resolved, singular, unresolved: how many. nonzero_kappa_mean: of linear networks, the
     non-zero spectrum. min_angle_deg_*: over seeds, of all samples. std: of a sample (n − 1), empty
-    for a single one.
+    for a single one. infinite_*, where rows of `ntkcond.figures.sweeps.read` are given: kappa_mean,
+    kappa_verdict and min_angle_deg of the same blocks at infinite width.
     """
     kappas = pd.DataFrame(
         [
@@ -38,7 +43,14 @@ def table(conditioning: pd.DataFrame, angles: pd.DataFrame) -> pd.DataFrame:
         duplicate_rows=("duplicate_rows", "first"),
         zero_rows=("zero_rows", "first"),
     )
-    return kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")
+    numbers = kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")
+    limits = _at_infinite_width(infinite) if infinite is not None else pd.DataFrame(columns=LIMITS)
+    return numbers.merge(limits, on=CURVE, how="left", validate="one_to_one")
+
+
+def _at_infinite_width(rows: pd.DataFrame) -> pd.DataFrame:
+    found = sweeps.table(rows)[[*CURVE, "kappa_mean", "kappa_verdict", "min_angle_deg_mean"]]
+    return found.set_axis(LIMITS, axis=1)
 
 
 def draw(numbers: pd.DataFrame) -> Figure:
@@ -87,11 +99,19 @@ def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     mean, spread = curve.min_angle_deg_mean, curve.min_angle_deg_std.fillna(0)
     axes.plot(curve.depth, mean, **look)
     _shade(axes, curve.depth, mean - spread, mean + spread, look)
+    _draw_limit(axes, curve.depth, curve.infinite_min_angle_deg, look)
+
+
+def _draw_limit(axes: Axes, depth: pd.Series, value: pd.Series, look: dict) -> None:
+    """At infinite width: a thin line behind the others."""
+    axes.plot(depth, value, color=look["color"], linestyle=look["linestyle"], **LIMIT)
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     """Means of resolved κ; above them, an arrow from the bound of those that are larger still."""
-    finite = curve.replace({"kappa_mean": np.inf, "kappa_q84": np.inf}, np.nan)
+    infinite = dict.fromkeys(["kappa_mean", "kappa_q84", "infinite_kappa_mean"], np.inf)
+    finite = curve.replace(infinite, np.nan)
+    _draw_limit(axes, curve.depth, finite.infinite_kappa_mean, look)
     axes.plot(curve.depth, finite.kappa_mean, **look)
     _shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look)
     bound = curve[curve.unresolved > 0]
@@ -137,7 +157,8 @@ def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
             f"{title(dataset)}: {row.samples:,} samples in {row.blocks} {blocks} of {row.n:,}"
         )
     activations = numbers.activation.unique()
-    for _ in range(len(activations) - len(datasets)):  # columns fill from the left
+    limits = bool(numbers.infinite_min_angle_deg.notna().any())
+    for _ in range(len(activations) + limits - len(datasets)):  # columns fill from the left
         handles.append(Line2D([], [], linestyle="none"))
         labels.append("")
     for activation in activations:
@@ -145,6 +166,9 @@ def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
         look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
         handles.append(Line2D([], [], **look))
         labels.append(NAMES.get(activation, activation))
+    if limits:
+        handles.append(Line2D([], [], color=style.GREY, **LIMIT))
+        labels.append(r"thin: $m \to \infty$")
     figure.legend(
         handles, labels, loc="outside lower center", ncols=2, columnspacing=1.0,
         handlelength=1.6, handletextpad=0.4,

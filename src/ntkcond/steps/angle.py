@@ -10,7 +10,7 @@ from ntkcond.duplicates import distinct_rows
 from ntkcond.errors import UserError
 from ntkcond.kernel import closest_pair, squared_norms
 from ntkcond.needs import angle_need
-from ntkcond.network import initial_gradient_map
+from ntkcond.network import TRAINABLE, initial_gradient_map
 from ntkcond.progress import progress
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, write_hdf5
@@ -35,7 +35,7 @@ def main(arguments: Namespace) -> None:
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
     for seed in progress(a.seeds, len(a.seeds), label):
         gradients = initial_gradient_map(
-            ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device
+            ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device, a.trainable
         )
         factors = gradients(inputs)
         pair = closest_pair(factors)
@@ -47,7 +47,8 @@ def main(arguments: Namespace) -> None:
         file["closest_pair"] = pairs
         file["zero_gradients"] = vanished
         file.attrs.update(
-            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, samples=samples,
+            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds,
+            trainable=a.trainable, samples=samples,
             duplicate_rows=distinct.duplicate_rows, zero_rows=distinct.zero_rows,
         )  # fmt: skip
 
@@ -55,5 +56,6 @@ def main(arguments: Namespace) -> None:
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_network(options, ACTIVATIONS)
+    command.add_trainable(options, TRAINABLE)
     command.add_computing(options)
     command.run(main, options)

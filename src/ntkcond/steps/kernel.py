@@ -9,7 +9,7 @@ from ntkcond.activations import ACTIVATIONS
 from ntkcond.blocks import blocks_of
 from ntkcond.kernel import ntk_tiles, tile_count, tile_size
 from ntkcond.needs import kernel_file_bytes, kernel_need
-from ntkcond.network import initial_gradient_map
+from ntkcond.network import TRAINABLE, initial_gradient_map
 from ntkcond.progress import progress
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, require_space, write_hdf5
@@ -35,7 +35,7 @@ def main(arguments: Namespace) -> None:
     def tiles():
         for s, seed in enumerate(a.seeds):
             gradients = initial_gradient_map(
-                ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device
+                ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device, a.trainable
             )
             for b in range(blocks):
                 factors = gradients(x[b * n : (b + 1) * n].to(device, torch.float64))
@@ -45,7 +45,8 @@ def main(arguments: Namespace) -> None:
     with write_hdf5(a.output, a.made_by) as file:
         file.attrs.update(
             activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
-            samples=samples, features=features, left_out=samples - blocks * n,
+            trainable=a.trainable, samples=samples, features=features,
+            left_out=samples - blocks * n,
         )  # fmt: skip
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
         count = len(a.seeds) * blocks * tile_count(n, tile_size(n, device))
@@ -60,6 +61,7 @@ def main(arguments: Namespace) -> None:
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_network(options, ACTIVATIONS)
+    command.add_trainable(options, TRAINABLE)
     command.add_computing(options)
     options.add_argument("--block", type=command.count_or_all, default=512, help="or all")
     command.run(main, options)

@@ -11,7 +11,7 @@ from ntkcond import command
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.errors import UserError
 from ntkcond.needs import spectrum_need
-from ntkcond.network import initial_weights, is_linear, linear_factor
+from ntkcond.network import TRAINABLE, initial_weights, is_linear, linear_factor
 from ntkcond.progress import progress
 from ntkcond.rank import rank_bound
 from ntkcond.resources import require_memory, resolve_device, use_threads
@@ -31,7 +31,7 @@ def main(arguments: Namespace) -> None:
     features = x.shape[1]
     with read_hdf5(a.kernel) as source:
         kernels = source["kernel"]
-        for name in ("activation", "depth", "width", "seeds"):
+        for name in ("activation", "depth", "width", "seeds", "trainable"):
             there, wanted = source.attrs[name], vars(a)[name]
             if not np.array_equal(there, wanted):
                 raise UserError(
@@ -50,7 +50,7 @@ def main(arguments: Namespace) -> None:
                 if is_linear(activation, a.depth):
                     weights = initial_weights(seed, a.depth, a.width, features)
                     moved = [torch.from_numpy(w).to(device) for w in weights]
-                    linear = linear_network(linear_factor(moved))
+                    linear = linear_network(linear_factor(moved, a.trainable))
                 for b, block in enumerate(inputs):
                     kernel = torch.from_numpy(kernels[s, b]).to(device)
                     if linear:
@@ -70,13 +70,14 @@ def main(arguments: Namespace) -> None:
             file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
         file.attrs.update(
             activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
-            samples=len(x), features=features,
+            trainable=a.trainable, samples=len(x), features=features,
         )  # fmt: skip
 
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_network(options, ACTIVATIONS)
+    command.add_trainable(options, TRAINABLE)
     command.add_computing(options)
     options.add_argument("--kernel", type=Path, required=True, help="results/kernels/…/*.h5")
     command.run(main, options)

@@ -15,6 +15,7 @@ from ntkcond import command, sweep
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.errors import UserError
 from ntkcond.needs import kernel_need
+from ntkcond.network import TRAINABLE
 from ntkcond.progress import progress
 from ntkcond.resources import require_memory, resolve_device, use_threads
 from ntkcond.storage import read_hdf5, write_hdf5
@@ -38,7 +39,7 @@ def main(arguments: Namespace) -> None:
     largest = max(finite, default=1)
     require_memory(kernel_need(max(sizes), samples, features, max(a.depths), largest), device)
     points = [
-        Point(depth, width, n, a.blocks or samples)
+        Point(depth, width, n, a.blocks, a.trainable)
         for depth, width, n in product(a.depths, a.widths, sizes)
     ]
 
@@ -54,12 +55,19 @@ def main(arguments: Namespace) -> None:
         for name in table[0]:
             values = np.array([row[name] for row in table])
             file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
-        file.attrs.update(activation=a.activation, samples=samples, features=features)
+        file.attrs.update(
+            activation=a.activation, trainable=a.trainable, samples=samples, features=features
+        )
 
 
 def width(text: str) -> float:
     """A number of neurons, or inf."""
     return INFINITE if text == "inf" else float(command.at_least(1)(text))
+
+
+def blocks(text: str) -> int | None:
+    """A number of blocks; None for all."""
+    return None if text == "all" else command.at_least(1)(text)
 
 
 if __name__ == "__main__":
@@ -77,5 +85,6 @@ if __name__ == "__main__":
         "--sizes", type=lambda text: [command.count_or_all(word) for word in text.split(",")],
         required=True, help="samples in one NTK, such as 48,512 or all",
     )  # fmt: skip
-    options.add_argument("--blocks", type=command.at_least(1), help="at most; default: all")
+    options.add_argument("--blocks", type=blocks, required=True, help="at most; or all")
+    command.add_trainable(options, TRAINABLE)
     command.run(main, options)
