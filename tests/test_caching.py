@@ -260,6 +260,7 @@ CHANGES: dict[str, list[Change]] = {
     "`depths`: one added": [setting("depths", [0, 1, 2])],
     "`depths`: one taken away": [setting("depths", [2])],
     "`activations`: one taken away": [setting("activations", ["relu"])],
+    "`trainable`": [setting("trainable", "first")],
     "`block`, which both data sets have of their own": [setting("block", 30)],
     "`block` of one data set": [setting("datasets.digits.block", 40)],
     "`width` of one data set": [setting("datasets.digits.width", 25)],
@@ -334,6 +335,14 @@ CHANGES: dict[str, list[Change]] = {
     "`history.py`: what is recorded of a training run": [code("history.py")],
     "`grid_search.py`": [code("grid_search.py")],
     "`tables/output.py`": [code("tables/output.py")],
+    "`claims/claim.py`, `claims/formulas.py`, `claims/wide_networks.py`, `claims/experiments.py`,"
+    " `tables/claims.py`, `steps/claims.py`": [
+        code(f"{name}.py")
+        for name in (
+            "claims/claim", "claims/formulas", "claims/wide_networks", "claims/experiments",
+            "tables/claims", "steps/claims",
+        )
+    ],
     "`storage.py`, `command.py`, `provenance.py`, `errors.py`, `units.py`": [
         code(f"{name}.py") for name in ("storage", "command", "provenance", "errors", "units")
     ],

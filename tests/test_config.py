@@ -77,6 +77,11 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("figures.fig2", ["digits", "fashion"], "figures.fig2: 'fashion' is not a data set"),
         ("depths", [0, -1], "depths[1]: -1 is not allowed; it must be a whole number from 0 on"),
         ("width", 0, "width: 0 is not allowed; it must be a whole number from 1 on"),
+        (
+            "trainable",
+            "second",
+            "trainable: 'second' is not allowed; it must be all or first",
+        ),
         ("block", 3.5, "block: 3.5 is not allowed; it must be a whole number from 2 on, or all"),
         ("block", 2001, "block: 2001 is larger than the 2000 samples of synthetic"),
         ("datasets.digits.block", 1438, "block: 1438 is larger than the 1437 samples of digits"),

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ntkcond.dual_activations import infinite_width_ntk
+from ntkcond.infinite_width import gradient_angle
 from workflow import (
     KERNELS,
     SMALL,
@@ -115,13 +117,48 @@ def test_the_table_of_costs_has_every_job(finished):
     costs = pd.read_csv(finished / "results/costs.csv")
     assert (costs.jobs == costs.jobs_measured).all()
     jobs = costs.groupby("rule").jobs.sum()
-    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [7] + 3 * [KERNELS]
+    assert jobs[["dataset", "kernel", "spectrum", "angle"]].to_list() == [9] + 3 * [KERNELS]
     assert jobs["train"] == 2
-    assert (jobs["sweep"], jobs["descent"]) == (8, 1)
+    assert (jobs["sweep"], jobs["descent"]) == (14, 1)
     figures = {path.stem for path in (finished / "results").glob("fig*.png")}
-    assert set(costs.artefact) == figures
+    assert set(costs.artefact) == {*figures, "claims"}
+    sweeps = costs[(costs.artefact == "claims") & (costs.rule == "sweep")]
+    assert set(sweeps.dataset) == {"synthetic", "digits"}
     assert (costs.wall_s > 0).all()
     assert (costs.max_rss_mb[costs.rule == "kernel"] > 50).all()
+
+
+def test_figure_2_has_infinite_width_beside_the_same_samples(finished):
+    figure = pd.read_csv(finished / "results/fig2.csv").set_index(
+        ["dataset", "activation", "depth"]
+    )
+    for dataset, n in (("synthetic", 20), ("digits", 48)):
+        with h5py.File(finished / f"results/datasets/{dataset}.h5") as file:
+            x = file["x"][:].astype(np.float64)
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        closest = np.sort((unit @ unit.T)[~np.eye(len(x), dtype=bool)])[-1]
+        row = figure.loc[dataset, "relu", 2]
+        phi = np.degrees(gradient_angle(np.arccos(closest), 2))
+        assert row.infinite_min_angle_deg == pytest.approx(phi, rel=1e-6)
+        kappas = [
+            np.linalg.cond(infinite_width_ntk(x[start : start + n], 2))
+            for start in range(0, len(x) - n + 1, n)
+        ]
+        assert row.infinite_kappa_mean == pytest.approx(np.mean(kappas), rel=1e-6)
+
+
+def test_trainable_first_is_in_every_step(project):
+    """The NTK of all layers is that of the first and a positive semi-definite rest."""
+    targets = [f"results/{kind}/digits/relu/depth2.h5" for kind in ("kernels", "spectra", "angles")]
+    with h5py.File(project / targets[1]) as file:
+        largest, smallest = file["lambda_max"][:], file["lambda_min"][:]
+    snakemake(project, *targets, "--config", "trainable=first")
+    with h5py.File(project / targets[1]) as file:
+        assert (file["lambda_max"][:] < largest).all()
+        assert (file["lambda_min"][:] < smallest).all()
+    for target in targets:
+        with h5py.File(project / target) as file:
+            assert file.attrs["trainable"] == "first"
 
 
 def test_settings_of_the_command_line_have_their_types(project):

@@ -108,7 +108,7 @@ def contents(project: Path) -> dict[str, bytes]:
     return {
         path.relative_to(results).as_posix(): without_time(path)
         for path in results.rglob("*")
-        if path.suffix in (".h5", ".csv", ".md", ".pdf", ".png")
+        if path.suffix in (".h5", ".csv", ".md", ".html", ".pdf", ".png")
         and path.name != "costs.csv"
         and not path.name.endswith(".checkpoint.h5")
     }

@@ -33,7 +33,11 @@ MADE_WITH = {
     "fig_weight_scale": [rules.fig_weight_scale],
     "fig_width": [rules.dataset, *sweep_records("width", rules.sweep), rules.fig_width],
     "fig_descent": [rules.dataset, rules.descent, rules.fig_descent],
-    "claims": [rules.dataset, *sweep_records("first_layer", rules.sweep), rules.claims],
+    "claims": [
+        *expand(rules.dataset.benchmark, dataset=FIG2),
+        *(rules.sweep.benchmark.format(**of) for of in in_sweep("first_layer")),
+        rules.claims,
+    ],
     "fig_samples": [rules.dataset, *sweep_records("samples", rules.sweep), rules.fig_samples],
 }
 

@@ -21,7 +21,7 @@ MEASURES = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "max_rss_mb"}
 
 class Artefact(NamedTuple):
     """Its CSV and, for each rule that it was made by, the path of the record, with {columns}. The
-    record of a job by itself is in its rule's folder, and named like the job's data set."""
+    record of a job by itself is named like the job's data set, or in a folder that is."""
 
     csv: Path
     records: list[str]
@@ -40,7 +40,7 @@ def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
     for pattern in artefact.records:
         rule = Path(pattern).parts[0].removesuffix(".tsv")
         keys = [key for key in ("dataset", "activation", "depth") if f"{{{key}}}" in pattern]
-        alone = Path(pattern).stem if Path(pattern).parent.name else ""
+        alone = _data_set(Path(pattern)) if len(Path(pattern).parts) > 1 else ""
         rows = drawn[keys].drop_duplicates().to_dict("records") if keys else [{}]
         for row in rows:
             dataset = row.get("dataset", alone)
@@ -60,6 +60,11 @@ def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
     table = table.reset_index().round(2)  # the precision of the records
     table.insert(0, "artefact", artefact.csv.stem)
     return table
+
+
+def _data_set(record: Path) -> str:
+    """Of a job by itself: a sweep's folder, or the record's own name."""
+    return record.parent.name if record.parts[0] == "sweep" else record.stem
 
 
 def _sum(values: pd.Series) -> float:
