@@ -431,7 +431,7 @@ CLAIMS = [
     Claim(
         "5.1-data",
         "v1 Thm 5.1, ICLR Thm 5.3",
-        "The same on data, also at finite width: κ of W¹ alone is below κ₀.",
+        "Thm 5.1 on data, also at finite width: κ of the first layer's weights is below κ₀.",
         first_layer_on_data,
         artefact="sweeps/first_layer, conditioning",
     ),
@@ -445,14 +445,14 @@ CLAIMS = [
     Claim(
         "5-separation-grows",
         "newest Fig. 3 (left)",
-        "It grows with depth.",
+        "The smallest gradient angle of ReLU networks grows with depth.",
         separation_grows,
         artefact="fig2, angles",
     ),
     Claim(
         "5-linear-angles",
         "v1 and ICLR Fig. 2 (left)",
-        "That of linear networks stays that of the inputs.",
+        "The smallest gradient angle of linear networks stays that of the inputs.",
         linear_keeps_angles,
         artefact="angles",
     ),

@@ -323,7 +323,7 @@ CLAIMS = [
     Claim(
         "2.2-proof",
         "v1 Appendix B",
-        "There, c ≤ λ_max ≤ C, where all rows have norms from c to C.",
+        "In the proof of Prop. 2.2, c ≤ λ_max ≤ C, where all rows have norms from c to C.",
         largest_of_rows,
         "c² ≤ λ_max ≤ n C²; the proposition needs no more.",
     ),
@@ -342,13 +342,13 @@ CLAIMS = [
     Claim(
         "4.5-order",
         "v1 Thm 4.5, ICLR Thm 4.4",
-        "So φ > θ for small angles, the more the deeper the network.",
+        "φ > θ for small angles, the more so the deeper the network.",
         small_angles,
     ),
     Claim(
         "4.5-proof",
         "v1 Appendix D.5, last line",
-        "cos φ = (1 − L θ/2 + o(θ)) cos θ.",
+        "In the proof of Thm 4.5, cos φ = (1 − L θ/2 + o(θ)) cos θ.",
         separation_proof,
         "1 − L θ/2π, as the theorem says.",
         6,
@@ -392,7 +392,7 @@ CLAIMS = [
     Claim(
         "5.1-proof",
         "v1 Appendix D.6",
-        "There, λ_max(K) > λ_max(G).",
+        "In the proof of Thm 5.1, λ_max(K) > λ_max(G).",
         first_layer_proof,
         "λ_max(K) < λ_max(G), which the theorem needs.",
         5,
@@ -406,7 +406,7 @@ CLAIMS = [
     Claim(
         "5.2-proof",
         "v1 Appendix D.7, Eq. 44",
-        "Their eigenvalues are ½ (a² + b² ± √(a⁴ + b⁴ + a²b² cos 2φ)).",
+        "The NTK of two samples has eigenvalues ½ (a² + b² ± √(a⁴ + b⁴ + a²b² cos 2φ)).",
         two_eigenvalues,
         "2a²b² cos 2φ in place of a²b² cos 2φ.",
         4,

@@ -241,7 +241,7 @@ CLAIMS = [
     Claim(
         "3.1-gradient",
         "v1 and ICLR Thm 3.1, newest Thm 2.3",
-        "Their ‖∇f̄(x)‖ = (L+1)‖x‖.",
+        "Gradients of wide linear networks have the norm ‖∇f̄(x)‖ = (L+1)‖x‖.",
         _norm("linear", "gradient", DEPTH + 1.0, math.sqrt(DEPTH + 1)),
         "√(L+1)‖x‖ (v1, Eq. 21).",
         1,
@@ -249,19 +249,19 @@ CLAIMS = [
     Claim(
         "3.1-theta",
         "v1 and ICLR Thm 3.1, newest Thm 2.3",
-        "They keep the angles of embeddings: θ̄ˡ = θ.",
+        "Wide linear networks keep the angles of embeddings: θ̄ˡ = θ.",
         _angle("linear", "embedding", ANGLES),
     ),
     Claim(
         "3.1-phi",
         "v1 and ICLR Thm 3.1, newest Thm 2.3",
-        "Their gradients have the angles of the inputs: φ̄ = θ.",
+        "Gradients of wide linear networks have the angles of the inputs: φ̄ = θ.",
         _angle("linear", "gradient", ANGLES),
     ),
     Claim(
         "3.2-kernel",
         "v1 and ICLR Cor. 3.2, newest Cor. 2.4",
-        "Their NTK is (L+1)² G.",
+        "The NTK of wide linear networks is (L+1)² G.",
         linear_kernel,
         "(L+1) G (v1, Eq. 21). Either way κ̄ = κ₀.",
         2,
@@ -269,7 +269,7 @@ CLAIMS = [
     Claim(
         "3.2-kappa",
         "v1 and ICLR Cor. 3.2, newest Cor. 2.4",
-        "The condition number of their NTK is that of the Gram matrix: κ̄ = κ₀.",
+        "The NTK of wide linear networks has the condition number of the inputs: κ̄ = κ₀.",
         linear_condition_number,
     ),
     Claim(
@@ -281,19 +281,19 @@ CLAIMS = [
     Claim(
         "4.1-theta",
         "v1 Thm 4.1 and Cor. 4.2, ICLR Lemma 4.1, newest Lemma 3.1",
-        "Their angles of embeddings are θˡ = gˡ(θ) (Eq. 7–9).",
+        "In wide ReLU networks embeddings have the angles θˡ = gˡ(θ) (Eq. 7–9).",
         _angle("relu", "embedding", _embedded(ANGLES)),
     ),
     Claim(
         "4.4-phi",
         "v1 Thm 4.4, ICLR Lemma 4.3",
-        "cos φ is the sum of Eq. 10.",
+        "In wide ReLU networks cos φ is the sum of Eq. 10.",
         _angle("relu", "gradient", gradient_angle(ANGLES, DEPTH)),
     ),
     Claim(
         "4.4-norm",
         "v1 Thm 4.4, ICLR Lemma 4.3",
-        "‖∇f(x)‖ = (L+1)‖x‖.",
+        "In wide ReLU networks ‖∇f(x)‖ = (L+1)‖x‖.",
         _norm("relu", "gradient", DEPTH + 1.0, math.sqrt(DEPTH + 1)),
         "√(L+1)‖x‖ (v1, Eq. 39).",
         1,
