@@ -20,6 +20,7 @@ from ntkcond.storage import explained
 
 log = logging.getLogger("ntkcond")
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
+STARTED = "start-up %.2f s, work %.2f s"  # read by ntkcond.steps.costs
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
@@ -124,7 +125,10 @@ def _run(
 ) -> None:
     try:
         _refuse_other_code(arguments.made_by, chosen)
+        started, ready = _seconds_old(), time.perf_counter()
         main(arguments)
+        if started is not None:
+            log.info(STARTED, started, time.perf_counter() - ready)
     except UserError as error:
         log.error("ntkcond: %s", error)
         sys.exit(1)
@@ -134,6 +138,15 @@ def _run(
             sys.exit(1)
         log.exception("ntkcond: this should not happen; please report it with this log")
         sys.exit(2)
+
+
+def _seconds_old() -> float | None:
+    """Since this process was started; None where the system does not tell so (outside Linux)."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError):
+        return None
 
 
 def _refuse_other_code(made_by: dict | None, chosen: list[str]) -> None:

@@ -111,7 +111,7 @@ def sweep_records(sweep, its_rule):
 
 def artefact_options(made_with, records):
     """Each artefact's CSV, and the records of the jobs of the rules (or the jobs) it was made with."""
-    words = [f"--records={records}"]
+    words = [f"--records={records}", "--logs=results/logs"]
     for artefact, its_rules in made_with.items():
         paths = ",".join(
             os.path.relpath(getattr(each, "benchmark", each), records) for each in its_rules

@@ -1,12 +1,14 @@
 """What each artefact cost: results/costs.csv, from the records that Snakemake keeps of its jobs.
 
 A row for each artefact, rule and data set. `jobs` counts those that the artefact was made by,
-`jobs_measured` those with a record; `wall_s` and `cpu_s` are sums over these, in seconds;
+`jobs_measured` those with a record; `wall_s` and `cpu_s` are sums over these, in seconds, and
+`startup_s` of what passed before their work began, by their logs: Python and its packages;
 `max_rss_mb` is the largest memory that one of them held, in MB, as far as Snakemake saw it: it
 looks at a job at its start and then more and more rarely. What several artefacts share is counted
 in each. These numbers differ from run to run.
 """
 
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,11 +31,12 @@ class Artefact(NamedTuple):
 
 def main(arguments: Namespace) -> None:
     """Reads the artefacts' CSVs for what jobs there were, and the record of each."""
-    tables = [costs(artefact, arguments.records) for artefact in arguments.artefact]
-    write_csv(arguments.output, pd.concat(tables, ignore_index=True))
+    a = arguments
+    tables = [costs(artefact, a.records, a.logs) for artefact in a.artefact]
+    write_csv(a.output, pd.concat(tables, ignore_index=True))
 
 
-def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
+def costs(artefact: Artefact, folder: Path, logs: Path) -> pd.DataFrame:
     """The rows of one artefact."""
     drawn = pd.read_csv(artefact.csv)
     jobs = {}
@@ -46,14 +49,18 @@ def costs(artefact: Artefact, folder: Path) -> pd.DataFrame:
             dataset = row.get("dataset", alone)
             jobs[pattern.format(**row)] = {"rule": rule, "dataset": dataset}
     measured = pd.DataFrame(
-        [{**job, **record(folder / path)} for path, job in jobs.items()],
-        columns=["rule", "dataset", *MEASURES.values()],
+        [
+            {**job, **record(folder / path), **startup(logs / Path(path).with_suffix(".log"))}
+            for path, job in jobs.items()
+        ],
+        columns=["rule", "dataset", *MEASURES.values(), "startup_s"],
     )
     groups = measured.groupby(["rule", "dataset"], sort=False)
     table = groups.agg(
         jobs=("rule", "size"),
         jobs_measured=("wall_s", "count"),
         wall_s=("wall_s", _sum),
+        startup_s=("startup_s", _sum),
         cpu_s=("cpu_s", _sum),
         max_rss_mb=("max_rss_mb", "max"),
     )
@@ -80,6 +87,12 @@ def record(path: Path) -> dict[str, float]:
     return {name: row[column] for column, name in MEASURES.items()}
 
 
+def startup(log: Path) -> dict[str, float]:
+    """Of a job, by its log; empty where that does not tell."""
+    found = re.search(r"start-up ([\d.]+) s", log.read_text("utf-8")) if log.is_file() else None
+    return {"startup_s": float(found[1])} if found else {}
+
+
 def artefact(text: str) -> Artefact:
     """results/fig1.csv=fig1.tsv,…"""
     csv, records = text.split("=")
@@ -91,6 +104,7 @@ if __name__ == "__main__":
     options.add_argument(
         "--records", type=Path, required=True, help="folder of Snakemake's records"
     )
+    options.add_argument("--logs", type=Path, required=True, help="folder of the jobs' logs")
     options.add_argument(
         "--artefact", type=artefact, action="append", required=True, metavar="CSV=RECORD,…",
         help="an artefact's CSV and the records of the rules that made it",
