@@ -130,6 +130,26 @@ def test_without_evidence_nothing_is_claimed():
     assert (table.measured != "").all()
 
 
+def test_odd_data_give_a_table_as_well():
+    """κ that is ∞ everywhere, one seed, one depth, nothing measured."""
+    found = evidence(relu_kappa=lambda depth, seed: np.inf, relu_angle=lambda depth, seed: np.nan)
+    verdict = verdicts(found, OF_DATA)
+    assert verdict["5-falls"] == verdict["5-better-than-gram"] == FAILS
+    assert "nan" not in claims.markdown(claims.table(found))
+    for table in ("conditioning", "angles"):
+        rows = evidence()[table]
+        found[table] = rows[(rows.seed == 1) & (rows.depth == 1)]
+    assert verdicts(found, ["5-better"]) == {"5-better": HOLDS}
+    assert verdicts(found, ["5-falls"]) == {"5-falls": UNTESTED}
+    found["table_generalization"] = pd.DataFrame(
+        {"dataset": "mine", "depth": [1, 2, 3], "test_accuracy_percent_mean": np.nan,
+         "paper_test_accuracy_percent": np.nan, "samples": 12}
+    )  # fmt: skip
+    assert verdicts(found, ["6-tradeoff", "6-table-1"]) == dict.fromkeys(
+        ["6-tradeoff", "6-table-1"], UNTESTED
+    )
+
+
 @pytest.fixture(scope="module")
 def theory() -> pd.DataFrame:
     """All claims of formulas and limits, and those of figures without data."""

@@ -6,8 +6,7 @@ rule claims:
         tables=[f"results/{name}.csv" for name in EVIDENCE],
         first_layer=[SWEEP.format(**of) for of in in_sweep("first_layer")],
     output:
-        reported("results/claims.csv", "results/claims.html"),
-        "results/claims.md",
+        reported(*multiext("results/claims", ".csv", ".md", ".html")),
     log:
         "results/logs/claims.log",
     benchmark:

@@ -60,7 +60,9 @@ class Claim(NamedTuple):
 
 
 def short(value: float) -> str:
-    """Four digits, or ∞."""
+    """Four digits, or ∞; – where there is no number, as of ∞/∞."""
+    if math.isnan(value):
+        return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.4g}".replace("-", "−")

@@ -43,7 +43,7 @@ class _Curve:
         steps = direction * pd.concat(
             [self.values[b] - self.values[a] for a, b in itertools.pairwise(depths)], axis=1
         )
-        means, seeds = steps.mean().to_numpy(), len(steps)
+        means, seeds = steps.mean(skipna=False).to_numpy(), len(steps)
         if seeds > 1:
             errors = (steps.std() / math.sqrt(seeds)).to_numpy()
             explained = errors * t.ppf(1 - LEVEL / len(means), seeds - 1)
@@ -90,7 +90,7 @@ def _curves(evidence: Evidence, quantity: str, activation: str) -> Iterator[tupl
         limit = limit.dropna(subset=column).set_index("depth")[column]
         if len(limit):
             values = np.log(limit) if quantity == "kappa" else limit
-            where = where.replace(f"m = {rows.width.iloc[0]}", "m = ∞")
+            where = where.replace(f"m = {own.width.iloc[0]}", "m = ∞")
             yield dataset, _Curve(where, values.to_frame().T)
 
 
@@ -264,7 +264,8 @@ def _descents(evidence: Evidence, rule: str) -> Iterator[tuple[str, pd.DataFrame
 def descends_faster(evidence: Evidence) -> Iterator[Finding]:
     for rule, words in (("own", "η = 1/λ_max of each"), ("common", "one η for all")):
         for dataset, own in _descents(evidence, rule):
-            needed = -1 / np.log(own.measured_rate)
+            with np.errstate(divide="ignore"):  # of a residual that does not move
+                needed = -1 / np.log(own.measured_rate)
             fewer = int((np.diff(needed) < 0).sum())
             yield Finding(
                 f"{title(dataset)}, {words}, L = {own.depth.min()} to {own.depth.max()}",
@@ -294,7 +295,10 @@ def accuracy_of_table_1(evidence: Evidence) -> Iterator[Finding]:
 def depth_costs_accuracy(evidence: Evidence) -> Iterator[Finding]:
     if "table_generalization" not in evidence:
         return
-    for dataset, own in evidence["table_generalization"].groupby("dataset", sort=False):
+    rows = evidence["table_generalization"].dropna(subset="test_accuracy_percent_mean")
+    for dataset, own in rows.groupby("dataset", sort=False):
+        if len(own) < 3:
+            continue
         own = own.set_index("depth")
         accuracy, spread = own.test_accuracy_percent_mean, own.test_accuracy_percent_std.fillna(0)
         best, deepest = accuracy.idxmax(), accuracy.index.max()
