@@ -20,8 +20,9 @@ from ntkcond.errors import UserError
 from ntkcond.kernel import closest_pair, empirical_ntk, ntk_tiles, squared_norms, tile_count
 from ntkcond.network import gradient_map, initial_weights, layer_gradients
 
-# σ by torch's own functions, and c_σ by SciPy's quadrature, in halves that end at a kink
-SIGMA = {
+# σ by torch's own functions (an activation added since is taken at its word, its slope is not), and
+# c_σ by SciPy's quadrature, in halves that end at a kink
+SIGMA = {name: activation.value for name, activation in ACTIVATIONS.items()} | {
     "relu": torch.relu,
     "linear": lambda z: z,
     "relu2": lambda z: torch.relu(z) ** 2,
