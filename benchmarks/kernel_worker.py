@@ -45,7 +45,8 @@ def matrix_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
 
     torch.set_num_threads(threads())
     n, width = len(x), weights[-1].shape[1]
-    a, out = torch.randn(n, width).to(torch.from_numpy(x).dtype), torch.from_numpy(x).new_empty(n, n)
+    a = torch.ones(n, width, dtype=torch.from_numpy(x).dtype)
+    out = a.new_empty(n, n)
     return lambda: torch.mm(a, a.T, out=out).numpy()
 
 
@@ -84,9 +85,25 @@ def nngeometry(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
 
 
 def torchntk(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
-    from torchntk.explicit import explicit_ntk
+    """Its formula for dense layers, given each layer's inputs; the forward pass is timed too."""
+    import torch
+    from torchntk.explicit.explicit_ntk import explicit_ntk
 
-    raise NotImplementedError(explicit_ntk)
+    model, inputs = torch_model(x, weights)
+    layers, factor = list(model[::2]), scale(weights)
+    widths, ones = [len(w) for w in weights], [torch.tensor(1.0)] * len(weights)
+
+    def slope(z: torch.Tensor) -> torch.Tensor:
+        return factor * (z > 0)
+
+    def ntk() -> np.ndarray:
+        with torch.no_grad():
+            columns = [inputs.T]
+            for layer in layers[:-1]:
+                columns.append(factor * torch.relu(layer.weight @ columns[-1]))
+            return sum(explicit_ntk(columns, widths, ones, layers, slope, device="cpu")).numpy()
+
+    return ntk
 
 
 def jacobian(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
@@ -94,7 +111,11 @@ def jacobian(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
     import torch
 
     torch.set_num_threads(threads())
-    parameters, inputs, factor = [torch.from_numpy(w) for w in weights], torch.from_numpy(x), scale(weights)
+    parameters, inputs, factor = (
+        [torch.from_numpy(w) for w in weights],
+        torch.from_numpy(x),
+        scale(weights),
+    )
 
     def network(parameters: list, sample: torch.Tensor) -> torch.Tensor:
         for w in parameters[:-1]:
