@@ -61,7 +61,7 @@ AGREE = {"float64": 1e-12, "float32": 1e-4}
 
 def python_of(name: str) -> str:
     """The interpreter with this package; its environment is made where there is none."""
-    if not PACKAGES[name]:
+    if not PACKAGES.get(name):
         return sys.executable
     folder = HERE / "environments" / name
     python, ready = folder / "bin/python", folder / "ready"

@@ -4,13 +4,12 @@
 
 in the environment of the package NAME. Reads x and the weights W1 … of Eq. (1), loads and sets up,
 and prints "ready"; for each line "run" on stdin it computes K once and prints the seconds; at the
-end of its input it saves K as FOLDER/NAME.npy and prints how many bytes the peak of its memory grew
-by from "ready" on. It imports nothing of the others' packages.
+end of its input it saves K as FOLDER/NAME.npy and prints how many bytes the peak of its memory was
+above that at "ready". It imports nothing of the others' packages.
 """
 
 import math
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -155,15 +154,18 @@ def threads() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def peak_bytes() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def memory(key: str) -> int:
+    """Bytes of this process: VmRSS now, VmHWM at their peak (Linux)."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split(f"{key}:")[1].split()[0])
 
 
 def main(name: str, inputs: str, folder: str) -> None:
     with np.load(inputs) as file:
         x, *weights = (file[key] for key in file.files)
     ntk = globals()[name](x, weights)
-    before = peak_bytes()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = memory("VmRSS")
     print("ready", flush=True)
     kernel = None
     for _ in sys.stdin:
@@ -171,8 +173,9 @@ def main(name: str, inputs: str, folder: str) -> None:
         start = time.perf_counter()
         kernel = ntk()
         print(time.perf_counter() - start, flush=True)
+    taken = memory("VmHWM") - before
     np.save(Path(folder, f"{name}.npy"), kernel)
-    print(peak_bytes() - before, flush=True)
+    print(taken, flush=True)
 
 
 if __name__ == "__main__":
