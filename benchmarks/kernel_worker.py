@@ -4,8 +4,8 @@
 
 in the environment of the package NAME. Reads x and the weights W1 … of Eq. (1), loads and sets up,
 and prints "ready"; for each line "run" on stdin it computes K once and prints the seconds; at the
-end of its input it saves K as FOLDER/NAME.npy and prints how many bytes the peak of its memory was
-above that at "ready". It imports nothing of the others' packages.
+end of its input it saves K as FOLDER/NAME.npy and prints by how many bytes its memory
+rose above that at "ready" in the first computation. It imports nothing of the others' packages.
 """
 
 import math
@@ -167,13 +167,13 @@ def main(name: str, inputs: str, folder: str) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = memory("VmRSS")
     print("ready", flush=True)
-    kernel = None
+    kernel, taken = None, None
     for _ in sys.stdin:
         kernel = None  # its memory is free again
         start = time.perf_counter()
         kernel = ntk()
         print(time.perf_counter() - start, flush=True)
-    taken = memory("VmHWM") - before
+        taken = taken or memory("VmHWM") - before
     np.save(Path(folder, f"{name}.npy"), kernel)
     print(taken, flush=True)
 
