@@ -182,7 +182,7 @@ def draw(table: pd.DataFrame):
                 panel.text(1.05 * most, y, f"{share:.0%}", va="center", fontsize=6)
             panel.set(xscale="log", xlim=(0.5, 8 * case["most"].max()))
             panel.xaxis.set_major_formatter(style.PlainLog())
-            panel.set_title(f"n = {n}, L = {depth}\n{dtype}", fontsize=7)
+            panel.set_title(f"n = {n}\nL = {depth}\n{dtype}", fontsize=7)
         panels[0].set_yticks(range(len(names)), [TITLES[name] for name in names])
         panels[0].invert_yaxis()
         figure.supxlabel(
