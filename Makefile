@@ -2,13 +2,14 @@
 # make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
+# make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make dag        the picture of the rules in the README
 # Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures report test faults dag clean-venv
+.PHONY: figures report test faults bench dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -19,6 +20,9 @@ report: $(READY)
 
 faults: $(READY)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
+
+bench: $(READY)
+	.venv/bin/python benchmarks/kernel.py
 
 # Needs Graphviz.
 dag: $(READY)

@@ -1,83 +1,226 @@
-"""The empirical NTK against the machine's float64 matrix-product rate, and against a Jacobian."""
+"""The empirical NTK against every package that computes one, and against a matrix product.
+
+    make bench                                      all of it, in minutes
+    .venv/bin/python benchmarks/kernel.py --help
+
+Each package works in an environment of its own, benchmarks/environments/NAME, made the first time
+(a network is needed for that), and in a process of its own that keeps x and the weights
+(`kernel_worker.py`). In each repeat they compute one after the other, each right after a matrix
+product of (n × m) (m × n) by torch. All must agree with ours on the same weights, within 1e-12 of
+√(K_ii K_jj) in float64. Writes kernel.csv, .pdf and .png.
+
+Share of the rate: useful operations a second, in units of the matrix product's. Useful: two
+products a layer for each entry of K on and below the diagonal, one forward and one backward pass;
+what an implementation computes beyond that does not count. Memory: by how much that of the
+process rises in its first computation above what it was with inputs and weights loaded.
+"""
 
 import argparse
-import time
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from statistics import median
 
 import numpy as np
-import torch
+import pandas as pd
 
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.kernel import empirical_ntk, tile_count, tile_size
-from ntkcond.network import gradient_map, initial_weights
+from ntkcond.figures import style
+from ntkcond.network import initial_weights
 
-RELU = ACTIVATIONS["relu"]
+HERE = Path(__file__).parent
+WORKER = HERE / "kernel_worker.py"
+TORCH = ["torch==2.13.0", "numpy==2.4.6"]
+PACKAGES = {  # what each environment holds; none: this one
+    "ntkcond": [],
+    "asdfghjkl": ["asdfghjkl==0.1a5", *TORCH],
+    "nngeometry": ["nngeometry==0.4", "torchvision==0.28.0", *TORCH],
+    "neural_tangents": [
+        "neural-tangents==0.6.5", "jax==0.4.25", "jaxlib==0.4.25", "numpy<2", "scipy<1.13",
+    ],
+    "torchntk": ["numba", *TORCH[:1]],  # which it imports
+    "jacobian": [],
+}  # fmt: skip
+TITLES = {
+    "ntkcond": "ntkcond",
+    "asdfghjkl": "asdfghjkl, class-wise Hadamard",
+    "nngeometry": "nngeometry, GramMatrix",
+    "neural_tangents": "neural-tangents, structured derivatives",
+    "torchntk": "torchntk, explicit_ntk",
+    "jacobian": "torch.func, Jacobian",
+}
+FEATURES, WIDTH = 784, 512
+CASES = [  # n, L, type
+    (500, 3, "float64"), (1000, 5, "float64"), (2000, 10, "float64"), (2000, 10, "float32"),
+]  # fmt: skip
+JACOBIAN_LIMIT = 500  # samples: its gradients are 4 GB then, and would be 50 GB of 2000 at L = 10
+# In float32 another order of summation flips a few ReLUs of a million: 0.007 was measured.
+AGREE = {"float64": 1e-12, "float32": 0.03}
 
 
-def fastest(run: Callable[[], object], repeats: int = 5) -> float:
-    """Seconds of the fastest of some runs, after one that does not count."""
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def python_of(name: str) -> str:
+    """The interpreter with this package; its environment is made where there is none."""
+    if not PACKAGES.get(name):
+        return sys.executable
+    folder = HERE / "environments" / name
+    python, ready = folder / "bin/python", folder / "ready"
+    if not ready.exists():
+        print(f"setting up {', '.join(PACKAGES[name])}", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES[name]], check=True)
+        ready.touch()
+    return str(python)
 
 
-def matrix_product_rate(n: int, inner: int) -> float:
-    """Operations a second of an (n × inner) (inner × n) product, the size the kernel uses."""
-    a, b = torch.randn(n, inner, dtype=torch.float64), torch.randn(inner, n, dtype=torch.float64)
-    out = torch.empty(n, n, dtype=torch.float64)
-    return 2 * n * n * inner / fastest(lambda: torch.mm(a, b, out=out), 20)
+class Worker:
+    """A process that computes K with one package, when told to."""
+
+    def __init__(self, name: str, inputs: Path, torchntk: Path | None) -> None:
+        self.name, self.folder = name, inputs.parent
+        environment = {**os.environ, "PYTHONPATH": str(torchntk)} if name == "torchntk" else None
+        self.process = subprocess.Popen(
+            [python_of(name), WORKER, name, inputs, self.folder], env=environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=(self.folder / f"{name}.log").open("w"),
+        )  # fmt: skip
+        self.answer()  # ready
+
+    def answer(self) -> str:
+        line = self.process.stdout.readline().strip()
+        if not line:
+            sys.exit(f"{self.name} failed:\n{(self.folder / f'{self.name}.log').read_text()}")
+        return line
+
+    def seconds(self) -> float:
+        print("run", file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+    def finish(self) -> tuple[np.ndarray, int]:
+        """K and the bytes that it took."""
+        self.process.stdin.close()
+        taken = int(self.answer())
+        self.process.wait()
+        return np.load(self.folder / f"{self.name}.npy"), taken
 
 
-def operations(n: int, features: int, width: int, depth: int) -> float:
-    """Multiplications and additions in the products of `empirical_ntk`, by its tiles."""
-    tile = min(tile_size(n), n)
-    gram = 2 * tile_count(n, tile) * tile**2  # times the inner size
-    propagation = 2 * n * width * (features + 2 * (depth - 1) * width)
-    return propagation + gram * (features + 2 * depth * width)
+def useful_operations(n: int, depth: int) -> float:
+    """Multiplications and additions, as defined above."""
+    entries = n * (n + 1) / 2
+    passes = 2 * n * WIDTH * (FEATURES + 2 * (depth - 1) * WIDTH)
+    return passes + entries * 2 * (FEATURES + 2 * depth * WIDTH)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--n", type=int, default=512)
-    options.add_argument("--features", type=int, default=784)
-    options.add_argument("--width", type=int, default=512)
-    options.add_argument("--depths", type=int, nargs="+", default=[1, 3, 10])
-    a = options.parse_args()
-    torch.set_num_threads(a.threads)
-    x = torch.from_numpy(np.random.default_rng(0).standard_normal((a.n, a.features)))
-    rate = matrix_product_rate(min(a.n, 512), a.width)
-    print(f"{a.threads} threads, n = {a.n}, d = {a.features}, m = {a.width}")
-    print(f"float64 matrix products: {rate / 1e9:.0f} Gflop/s")
-    for depth in a.depths:
-        weights = [torch.from_numpy(w) for w in initial_weights(0, depth, a.width, a.features)]
-        layerwise = fastest(lambda w=weights: empirical_ntk(gradient_map(w, RELU)(x)))
-        share = operations(a.n, a.features, a.width, depth) / layerwise / rate
-        few = min(a.n, 64)  # a Jacobian of all samples would not fit
-        small = fastest(lambda w=weights, k=few: empirical_ntk(gradient_map(w, RELU)(x[:k])))
-        jacobian = fastest(lambda w=weights, k=few: jacobian_ntk(x[:k], w), 2)
-        print(
-            f"L = {depth:2}: {1e3 * layerwise:6.1f} ms, {share:.0%} of the matrix-product rate;"
-            f" with a Jacobian {jacobian / small:.0f} times as long ({few} samples)"
+def measure(n: int, depth: int, dtype: str, names: list[str], options) -> pd.DataFrame:
+    """A row for each package and repeat: its seconds, and those of the product beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = Path(folder, "inputs.npz")
+        x = np.random.default_rng(0).standard_normal((n, FEATURES))
+        weights = initial_weights(0, depth, WIDTH, FEATURES)
+        np.savez(inputs, *(array.astype(dtype) for array in (x, *weights)))
+        yardstick = Worker("matrix_product", inputs, None)
+        workers = [Worker(name, inputs, options.torchntk) for name in names]
+        rows = []
+        for repeat in range(-1, options.repeats):
+            for worker in workers:
+                if worker.name == "jacobian" and repeat != 0:
+                    continue  # once, it takes so long
+                product = min(yardstick.seconds() for _ in range(3))
+                seconds = worker.seconds()
+                if repeat >= 0:  # the first compiles, and fills caches
+                    rows.append((worker.name, repeat, seconds, product))
+        yardstick.finish()
+        kernels = {worker.name: worker.finish() for worker in workers}
+    table = pd.DataFrame(rows, columns=["package", "repeat", "seconds", "product_seconds"])
+    ours = kernels["ntkcond"][0]
+    norms = np.sqrt(ours.diagonal())
+    differences = {
+        name: float((abs(k - ours) / norms / norms[:, None]).max())
+        for name, (k, _) in kernels.items()
+    }
+    if max(differences.values()) > AGREE[dtype]:
+        sys.exit(f"the packages do not agree: {differences}")
+    table["difference"] = table["package"].map(differences)
+    table["extra_mib"] = table["package"].map({k: v / 2**20 for k, (_, v) in kernels.items()})
+    return table.assign(n=n, depth=depth, dtype=dtype)
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each case and package: medians over repeats, and the range of the ratio to ours."""
+    rows = []
+    for (n, depth, dtype), case in table.groupby(["n", "depth", "dtype"], sort=False):
+        ours = case[case["package"] == "ntkcond"].set_index("repeat")["seconds"]
+        rate = 2 * n * n * WIDTH / median(case["product_seconds"])
+        for name, own in case.groupby("package", sort=False):
+            seconds = own.set_index("repeat")["seconds"]
+            ratios = (seconds / ours).dropna()
+            rows.append({
+                "n": n, "depth": depth, "dtype": dtype, "package": name,
+                "times_ours": median(ratios), "least": ratios.min(), "most": ratios.max(),
+                "share_of_rate": useful_operations(n, depth) / median(seconds) / rate,
+                "seconds": median(seconds), "product_gflops": rate / 1e9,
+                "extra_mib": own["extra_mib"].iloc[0], "difference": own["difference"].iloc[0],
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def draw(table: pd.DataFrame):
+    """Time relative to ours, a panel a case; the range over repeats as a line."""
+    with style.look():
+        figure = style.figure(height=2.0)
+        cases = list(table.groupby(["n", "depth", "dtype"], sort=False))
+        names = list(table["package"].unique())
+        panels = figure.subplots(1, len(cases), sharey=True)
+        for panel, ((n, depth, dtype), case) in zip(panels, cases, strict=True):
+            for name, least, most, share, times in case[
+                ["package", "least", "most", "share_of_rate", "times_ours"]
+            ].itertuples(index=False):
+                colour, y = style.COLOURS[names.index(name)], names.index(name)
+                panel.barh(y, times, color=colour, height=0.7)
+                panel.plot([least, most], [y, y], color=style.GREY, linewidth=1)
+                panel.text(1.05 * most, y, f"{share:.0%}", va="center", fontsize=6)
+            panel.set(xscale="log", xlim=(0.5, 8 * case["most"].max()))
+            panel.xaxis.set_major_formatter(style.PlainLog())
+            panel.set_title(f"n = {n}\nL = {depth}\n{dtype}", fontsize=7)
+        panels[0].set_yticks(range(len(names)), [TITLES[name] for name in names])
+        panels[0].invert_yaxis()
+        figure.supxlabel(
+            "time relative to ntkcond (printed: share of the matrix-product rate)", fontsize=7
         )
+    return figure
 
 
-def jacobian_ntk(x: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
-    """F Fᵀ with the per-sample gradients F of torch.func."""
-    scale = (2 / weights[-1].shape[1]) ** 0.5
-
-    def network(parameters: list[torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
-        for w in parameters[:-1]:
-            sample = scale * torch.relu(w @ sample)
-        return (parameters[-1] @ sample).squeeze()
-
-    gradients = torch.func.vmap(torch.func.grad(network), (None, 0))(weights, x)
-    return sum(g.flatten(1) @ g.flatten(1).T for g in gradients)
+def main(options: argparse.Namespace) -> None:
+    tables = []
+    for n, depth, dtype in CASES:
+        names = [name for name in PACKAGES if name not in ("torchntk", "jacobian")]
+        if options.torchntk and dtype == "float32":  # the only type it has
+            names.append("torchntk")
+        if n <= JACOBIAN_LIMIT:
+            names.append("jacobian")
+        case = summary(measure(n, depth, dtype, names, options))
+        print(f"\nn = {n}, L = {depth}, {dtype}, d = {FEATURES}, m = {WIDTH}", end="; ")
+        print(f"matrix products {case['product_gflops'].iloc[0]:.0f} Gflop/s")
+        for row in case.itertuples():
+            print(
+                f"  {TITLES[row.package]:40} {row.times_ours:7.2f} × ours"
+                f" ({row.least:.2f} to {row.most:.2f}), {row.share_of_rate:4.0%} of the rate,"
+                f" {row.extra_mib:5.0f} MiB, differs by {row.difference:.0e}",
+                flush=True,
+            )
+        tables.append(case)
+    table = pd.concat(tables)
+    options.output.mkdir(parents=True, exist_ok=True)
+    table.to_csv(options.output / "kernel.csv", index=False)
+    figure = draw(table)
+    for suffix in ("pdf", "png"):
+        style.save(figure, options.output / f"kernel.{suffix}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--torchntk", type=Path, help="a checkout of it; it is in no index")
+    parser.add_argument("--output", type=Path, default=HERE / "results")
+    main(parser.parse_args())

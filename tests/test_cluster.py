@@ -1,8 +1,13 @@
 """What a job asks a cluster for: more when there is more to do, never less than was measured."""
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode, mm_flop
 
 from ntkcond import cluster, needs
+from ntkcond.activations import ACTIVATIONS
+from ntkcond.kernel import empirical_ntk
+from ntkcond.network import initial_weights, layer_gradients
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
@@ -34,6 +39,18 @@ def test_work_grows_with_each_size_and_threads_share_it(work):
         assert more.bytes >= before.bytes
     large = before._replace(operations=1e14)
     assert cluster.minutes(large, 8, 1) < cluster.minutes(large, 1, 1) / 4
+
+
+@pytest.mark.parametrize("n", [100, 512, 1000])
+@pytest.mark.parametrize(("features", "depth", "width"), [(784, 3, 256), (20, 10, 128), (64, 0, 8)])
+def test_operations_of_a_kernel_are_those_that_torch_counts(n, features, depth, width):
+    weights = [torch.from_numpy(w) for w in initial_weights(0, depth, width, features)]
+    x = torch.ones(n, features, dtype=torch.float64)
+    in_place = {torch.ops.aten.addmm_: lambda _, a, b, out_shape: mm_flop(a, b)}  # unknown to torch
+    with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
+        empirical_ntk(layer_gradients(x, weights, ACTIVATIONS["relu"]))
+    work = cluster.kernel_work(n, n, features, depth, width, seeds=1)
+    assert 0.99 < work.operations / counter.get_total_flops() < 1.25
 
 
 def test_a_data_set_takes_more_with_more_samples():

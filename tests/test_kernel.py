@@ -12,12 +12,21 @@ import pytest
 import torch
 from scipy.integrate import quad
 
+from ntkcond import needs
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.dual_activations import infinite_width_ntk
 from ntkcond.errors import UserError
-from ntkcond.kernel import closest_pair, empirical_ntk, ntk_tiles, squared_norms, tile_count
+from ntkcond.kernel import (
+    WIDTH,
+    closest_pair,
+    empirical_ntk,
+    ntk_tiles,
+    squared_norms,
+    tile_count,
+    tile_size,
+)
 from ntkcond.network import gradient_map, initial_weights, layer_gradients
 
 # σ by torch's own functions (an activation added since is taken at its word, its slope is not), and
@@ -85,7 +94,7 @@ def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth):
 @pytest.mark.parametrize("depth", range(5))
 @pytest.mark.parametrize(
     ("n", "features", "width", "tile"),
-    [(7, 3, 5, 4), (13, 11, 17, 13), (12, 5, 6, 4), (9, 20, 3, 1), (2, 1, 1, 256)],
+    [(7, 3, 5, 4), (13, 11, 17, 13), (12, 5, 6, 4), (9, 20, 3, 1), (2, 1, 1, 256), (37, 3, 4, 2)],
 )
 def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile):
     x, weights = inputs(n, features), weights_of(3, depth, width, features)
@@ -147,15 +156,33 @@ def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square
     )
 
 
-def test_tiles_cover_the_lower_triangle_once():
-    gradients = layer_gradients(inputs(10, 3), weights_of(0, 1, 4, 3), ACTIVATIONS["relu"])
-    seen = np.zeros((10, 10), int)
-    count = 0
-    for rows, columns, _ in ntk_tiles(gradients, tile=4):
+@pytest.mark.parametrize(("n", "tile"), [(10, 4), (50, 1), (50, 2), (7, 7), (7, 100)])
+def test_tiles_cover_the_lower_triangle_once(n, tile):
+    gradients = layer_gradients(inputs(n, 3), weights_of(0, 1, 4, 3), ACTIVATIONS["relu"])
+    seen = np.zeros((n, n), int)
+    tiles = list(ntk_tiles(gradients, tile))
+    for rows, columns, _ in tiles:
         seen[rows, columns] += 1
-        count += 1
-    assert count == tile_count(10, 4)
-    assert (seen[np.tril_indices(10)] == 1).all()
+        assert rows == columns or columns.stop <= rows.start
+    assert len(tiles) == tile_count(n, tile)
+    assert (seen[np.tril_indices(n)] == 1).all()
+    assert (seen <= 1).all()
+
+
+def test_kernel_has_the_type_of_its_factors():
+    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+    kernels = {}
+    for dtype in (torch.float64, torch.float32):
+        factors = gradient_map([w.to(dtype) for w in weights], ACTIVATIONS["tanh"])(x.to(dtype))
+        kernels[dtype] = empirical_ntk(factors)
+        assert kernels[dtype].dtype == dtype
+    exact = kernels[torch.float64]
+    torch.testing.assert_close(kernels[torch.float32].double(), exact, rtol=1e-4, atol=1e-4)
+
+
+def test_predicted_memory_of_tiles_is_that_of_their_buffers():
+    tile = tile_size("cpu")
+    assert 3 * needs.FLOAT64 * tile * WIDTH * tile == needs.TILES
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

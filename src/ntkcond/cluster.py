@@ -116,8 +116,8 @@ def train_work(
 
 def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:
     """Two products a layer for each pair of samples (`ntkcond.kernel`); tiles on the diagonal, at
-    most 1,024 wide on a CPU, are computed in full. And the forward and backward passes."""
-    pairs = n * (n + min(n, 1024)) / 2
+    most 192 wide on a CPU, are computed in full. And the forward and backward passes."""
+    pairs = n * (n + min(n, 192)) / 2
     a_pair = 2 * (features + 2 * depth * width)
-    a_sample = 4 * (features + depth * width) * width if depth else 0
+    a_sample = 2 * (features + 2 * (depth - 1) * width) * width if depth else 0
     return pairs * a_pair + n * a_sample

@@ -17,6 +17,8 @@ import torch
 from ntkcond.errors import UserError
 from ntkcond.network import LayerGradient
 
+WIDTH = 16  # of the widest tile, in multiples of its height
+
 
 class Tile(NamedTuple):
     """K[rows, columns], rows at or below columns; `values` is a buffer that the next one reuses."""
@@ -34,42 +36,46 @@ class ClosestPair(NamedTuple):
     second: int
 
 
-def tile_size(n: int, device: torch.device | str = "cpu") -> int:
-    """Edge of a tile: small enough that few entries above the diagonal are computed, large enough
-    for a matrix product to run at its full rate (on a CPU from 256 on)."""
-    if torch.device(device).type == "cuda":
-        return 4096
-    return 256 if n <= 4096 else 1024
+def tile_size(device: torch.device | str = "cpu") -> int:
+    """Rows of a tile: few, for few entries above the diagonal are then computed; enough for a
+    matrix product to run at its full rate (on a CPU 192: a multiple of what its vectors hold)."""
+    return 1024 if torch.device(device).type == "cuda" else 192
 
 
 def tile_count(n: int, tile: int) -> int:
     """Number of tiles on and below the diagonal."""
-    edges = -(-n // tile)
-    return edges * (edges + 1) // 2
+    return sum(1 for _ in _tiles(n, tile))
+
+
+def _tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of all tiles: in a band of `tile` rows, wide ones below the diagonal, which
+    make long products, and a square one on it."""
+    for row in range(0, n, tile):
+        rows = slice(row, min(row + tile, n))
+        for column in range(0, row, WIDTH * tile):
+            yield rows, slice(column, min(column + WIDTH * tile, row))
+        yield rows, rows
 
 
 def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iterator[Tile]:
     """The tiles of K on and below the diagonal, row by row; diagonal ones exactly symmetric.
 
-    factors: of n samples, as a `ntkcond.network.GradientMap` gives them, float64.
-    tile: edge of a tile; `tile_size` by default. Extra memory: three tiles.
+    factors: of n samples, as a `ntkcond.network.GradientMap` gives them, in any floating type.
+    tile: rows of a tile; `tile_size` by default. Extra memory: three tiles, `WIDTH` times as wide.
     """
     first = factors[0].forward
     n = len(first)
-    tile = min(tile or tile_size(n, first.device), n)
-    total, product, other = (first.new_empty(tile * tile) for _ in range(3))
-    for row in range(0, n, tile):
-        rows = slice(row, min(row + tile, n))
-        for column in range(0, row + 1, tile):
-            columns = slice(column, min(column + tile, n))
-            shape = (rows.stop - row, columns.stop - column)
-            buffers = [b[: shape[0] * shape[1]].view(shape) for b in (total, product, other)]
-            values = _accumulate(
-                [f.rows(rows) for f in factors], [f.rows(columns) for f in factors], *buffers
-            )
-            if row == column:  # the two halves of a matrix product round differently
-                values.copy_(values.tril() + values.tril(-1).mT)
-            yield Tile(rows, columns, values)
+    tile = min(tile or tile_size(first.device), n)
+    total, product, other = (first.new_empty(tile * min(WIDTH * tile, n)) for _ in range(3))
+    for rows, columns in _tiles(n, tile):
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        buffers = [b[: shape[0] * shape[1]].view(shape) for b in (total, product, other)]
+        values = _accumulate(
+            [f.rows(rows) for f in factors], [f.rows(columns) for f in factors], *buffers
+        )
+        if rows == columns:  # the two halves of a matrix product round differently
+            values.copy_(values.tril() + values.tril(-1).mT)
+        yield Tile(rows, columns, values)
 
 
 def _accumulate(
@@ -92,7 +98,7 @@ def _accumulate(
 
 
 def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> torch.Tensor:
-    """K, (n, n) float64, exactly symmetric: `ntk_tiles` put together."""
+    """K, (n, n) of the factors' type, exactly symmetric: `ntk_tiles` put together."""
     n = len(factors[0].forward)
     kernel = factors[0].forward.new_empty(n, n)
     for rows, columns, values in ntk_tiles(factors, tile):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 400_000_000  # Python with torch loaded
-TILES = 3 * FLOAT64 * 1024**2
+TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.kernel.ntk_tiles`, on a CPU
 TEST_ROWS = 2000  # test samples that pass through the networks at once
 
 

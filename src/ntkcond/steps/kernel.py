@@ -49,7 +49,7 @@ def main(arguments: Namespace) -> None:
             left_out=samples - blocks * n,
         )  # fmt: skip
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
-        count = len(a.seeds) * blocks * tile_count(n, tile_size(n, device))
+        count = len(a.seeds) * blocks * tile_count(n, tile_size(device))
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
         for s, b, (rows, columns, values) in progress(tiles(), count, label):
             values = values.cpu().numpy()
