@@ -1,5 +1,5 @@
-"""The closest pair found by pruning, against all pairs in extended precision on data made to be hard;
-and the bounds that rule pairs out, pair by pair."""
+"""The closest pair found by pruning, against all pairs in extended precision on hard data; and the
+bounds that rule pairs out, pair by pair."""
 
 import numpy as np
 import pytest
