@@ -1,5 +1,5 @@
-"""λ_max and λ_min by Cholesky and Lanczos against the full eigensolvers of torch and NumPy: time and
-memory, each in a process of its own, in turn. And the spectra of many small kernels, several ways."""
+"""λ_max and λ_min by Cholesky and Lanczos against the full eigensolvers of torch and NumPy: time
+and memory, each in a process of its own, in turn. And the spectra of many small kernels."""
 
 import argparse
 import subprocess

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ntkcond import cluster, needs
+from ntkcond import closest_pair, cluster, needs
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
@@ -48,6 +48,10 @@ def test_each_attempt_asks_for_twice_as_much(need, work):
     for attempt in (1, 2):
         assert cluster.megabytes(need, attempt + 1) == 2 * cluster.megabytes(need, attempt)
         assert cluster.minutes(work, 1, attempt + 1) == 2 * cluster.minutes(work, 1, attempt)
+
+
+def test_the_closest_pair_has_the_coordinates_that_are_counted():
+    assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
 
 
 def test_a_job_without_work_still_has_time_to_start():
