@@ -93,7 +93,7 @@ def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) 
     two passes over all pairs' coordinates, and the pairs that are left, as of MNIST."""
     gradient = features + 2 * depth * width  # numbers kept of one
     pairs = samples * (samples + 1024) / 2
-    a_pair = 1.2 * 4 * COORDINATES + 0.04 * gradient
+    a_pair = 4 * COORDINATES + 0.04 * gradient
     a_sample = 1.5 * _propagation(features, depth, width) + 1836 * gradient
     return Work(seeds * (samples * a_sample + pairs * a_pair), FLOAT64 * samples * features)
 
