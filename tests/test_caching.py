@@ -317,6 +317,7 @@ CHANGES: dict[str, list[Change]] = {
         speech(setting("datasets.speech.mirrors", ["http://127.0.0.1:9/"])),
     ],
     "`kernel.py`": [code("kernel.py")],
+    "`closest_pair.py`": [code("closest_pair.py")],
     "`network.py`, `needs.py`, `resources.py`, `memory.py`, `progress.py`": [
         code(f"{name}.py") for name in ("network", "needs", "resources", "memory", "progress")
     ],

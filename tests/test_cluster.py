@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, mm_flop
 
-from ntkcond import cluster, needs
+from ntkcond import closest_pair, cluster, needs
 from ntkcond.activations import ACTIVATIONS
 from ntkcond.kernel import empirical_ntk
 from ntkcond.network import initial_weights, layer_gradients
@@ -65,6 +65,10 @@ def test_each_attempt_asks_for_twice_as_much(need, work):
     for attempt in (1, 2):
         assert cluster.megabytes(need, attempt + 1) == 2 * cluster.megabytes(need, attempt)
         assert cluster.minutes(work, 1, attempt + 1) == 2 * cluster.minutes(work, 1, attempt)
+
+
+def test_the_closest_pair_has_the_coordinates_that_are_counted():
+    assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
 
 
 def test_a_job_without_work_still_has_time_to_start():

@@ -115,7 +115,7 @@ def kernel_error(kernel, weights, x, activation) -> float:
     return relative * kernel.diagonal().sum().item()
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", EXACT)
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
 def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
     """Two nearly equal samples push λ_min down to where only rounding is left in it."""
@@ -129,6 +129,32 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
     found = extreme_eigenvalues(kernel, kernel_error(kernel, weights, x, activation))
     assert abs(found.lambda_min - min(exact)) <= found.error
     assert abs(found.lambda_max - max(exact)) <= found.error
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
+def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa):
+    """Two Householder reflections of a diagonal matrix in extended precision, whose rounding to
+    float64 is known too."""
+    n = spectrum.FULL_SPECTRUM_UP_TO + 50
+    rng = np.random.default_rng(0)
+    matrix = np.diag(np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n))
+    for _ in range(2):
+        v = rng.standard_normal(n).astype(np.longdouble)
+        v /= np.sqrt((v * v).sum())
+        image = (matrix * v).sum(1)
+        cross = np.outer(v, image - (v @ image) * v)
+        matrix -= 2 * (cross + cross.T)
+    rounded = np.tril(matrix).astype(np.float64)
+    rounded += np.tril(rounded, -1).T
+    rounding_error = float(np.sqrt(((matrix - rounded) ** 2).sum()))
+    found = extreme_eigenvalues(torch.from_numpy(rounded), rounding_error)
+    assert found.eigenvalues is None  # the route of large kernels
+    assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
+    assert abs(found.lambda_max - 1) <= found.error
+    verdict = condition_number(found, n, rank_bound=n)
+    assert verdict.lower <= kappa <= verdict.upper
+    assert verdict.verdict == ("resolved" if kappa == 1e6 else "unresolved")
 
 
 def test_both_routes_agree_on_a_large_kernel():
@@ -198,7 +224,7 @@ def test_record_of_a_linear_network_with_more_samples_than_features():
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
 @pytest.mark.parametrize(("width", "depth", "features"), [(3, 20, 30), (8, 6, 20), (64, 4, 12)])
-@pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name != "gelu"])
+@pytest.mark.parametrize("activation", EXTENDED)
 def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
     activation, width, depth, features
 ):

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from ntkcond.activations import ACTIVATIONS
+from ntkcond.closest_pair import closest_pair
 from ntkcond.dual_activations import gradient_angle, infinite_width_ntk
-from ntkcond.kernel import closest_pair, empirical_ntk
+from ntkcond.kernel import empirical_ntk
 from ntkcond.network import initial_gradient_map, initial_weights
 from ntkcond.sweep import INFINITE, Point, measure
 from test_kernel import autograd_ntk

@@ -10,11 +10,15 @@ that ends early costs nothing, one that is cut off has to start over.
 import math
 from typing import NamedTuple
 
-from ntkcond.needs import FLOAT64, INTERPRETER, kernel_file_bytes
+from ntkcond.needs import COORDINATES, FLOAT64, INTERPRETER, kernel_file_bytes
 
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
 # on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
 OPERATIONS_PER_SECOND = 3e9
+# What is slower than a matrix product counts as so many operations more, as measured beside one
+# (benchmarks/costs.py): eigenvalues of small kernels 5 n³, a Cholesky factor 0.37 n³, a product of
+# Lanczos', for which the kernel is read from memory, 18 n² (some 75 of them).
+EIGENVALUES, CHOLESKY, LANCZOS = 5, 0.37, 75 * 18
 # Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
 FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
@@ -85,22 +89,28 @@ def kernel_work(
 
 
 def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) -> Work:
-    """The closest pair among all samples, for every seed: an NTK of which nothing is kept."""
-    return Work(
-        seeds * _kernel_operations(samples, features, depth, width), FLOAT64 * samples * features
-    )
+    """The closest pair among all samples, for every seed: factors, their products with landmarks,
+    two passes over all pairs' coordinates, and the pairs that are left, as of MNIST."""
+    gradient = features + 2 * depth * width  # numbers kept of one
+    pairs = samples * (samples + 1024) / 2
+    a_pair = 4 * COORDINATES + 0.04 * gradient
+    a_sample = 2.5 * _propagation(features, depth, width) + 1836 * gradient
+    return Work(seeds * (samples * a_sample + pairs * a_pair), FLOAT64 * samples * features)
 
 
 def spectrum_work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int
 ) -> Work:
-    """Eigenvalues of every kernel: 4/3 n³ for all of them, the factor that takes the place of K in
+    """Eigenvalues of every kernel, all or the extreme ones; the factor that takes the place of K in
     linear networks, for each kernel and once a seed, and the rank of the inputs."""
     blocks = samples // block
+    of_kernel = EIGENVALUES * block**3
+    if block > 2000:
+        of_kernel = CHOLESKY * block**3 + LANCZOS * block**2
     factor = 4 * block * features * min(block, features)
     per_seed = 4 * features**3 + 2 * (features + depth * width) * features**2
     return Work(
-        seeds * (blocks * (4 / 3 * block**3 + factor) + per_seed) + blocks * factor,
+        seeds * (blocks * (of_kernel + factor) + per_seed) + blocks * factor,
         kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
 
@@ -119,5 +129,9 @@ def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:
     most 192 wide on a CPU, are computed in full. And the forward and backward passes."""
     pairs = n * (n + min(n, 192)) / 2
     a_pair = 2 * (features + 2 * depth * width)
-    a_sample = 2 * (features + 2 * (depth - 1) * width) * width if depth else 0
-    return pairs * a_pair + n * a_sample
+    return pairs * a_pair + n * _propagation(features, depth, width)
+
+
+def _propagation(features: int, depth: int, width: int) -> float:
+    """One sample's way forward and backward."""
+    return 2 * (features + 2 * (depth - 1) * width) * width if depth else 0

@@ -1,4 +1,4 @@
-"""The empirical NTK and the closest pair of gradients, by tiles, from factored gradients.
+"""The empirical NTK, by tiles, from factored gradients.
 
 ∂f/∂Wˡ is an outer product, so that with the activations Aˡ⁻¹ and back-propagated Δˡ of n samples
 
@@ -8,13 +8,11 @@ exactly (Eq. 4, 5): O(n² m L) operations, where the Jacobian's FFᵀ takes O(n�
 K is symmetric: only tiles on and below the diagonal are computed.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 
-from ntkcond.errors import UserError
 from ntkcond.network import LayerGradient
 
 WIDTH = 16  # of the widest tile, in multiples of its height
@@ -26,14 +24,6 @@ class Tile(NamedTuple):
     rows: slice
     columns: slice
     values: torch.Tensor
-
-
-class ClosestPair(NamedTuple):
-    """The two samples whose gradients have the smallest angle, in degrees."""
-
-    angle_deg: float
-    first: int
-    second: int
 
 
 def tile_size(device: torch.device | str = "cpu") -> int:
@@ -105,45 +95,3 @@ def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> 
         kernel[rows, columns] = values
         kernel[columns, rows] = values.T
     return kernel
-
-
-def squared_norms(factors: Sequence[LayerGradient]) -> torch.Tensor:
-    """‖∇f(xᵢ)‖² = K_ii, (n,) float64."""
-    total = torch.zeros_like(factors[0].forward[:, 0])
-    for forward, backward in factors:
-        norms = forward.square().sum(1)
-        total += norms if backward is None else norms * backward.square().sum(1)
-    return total
-
-
-def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
-    """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
-
-    Nothing of K is kept but the best pair so far. The cosine is clipped to [−1, 1]; near a
-    cosine of 1 float64 resolves angles down to about 10⁻⁶ degrees. Leave duplicates and zero
-    rows out beforehand (`ntkcond.duplicates.distinct_rows`); gradients that vanish, as those of
-    samples that switch off a whole layer of a narrow ReLU network, are left out here.
-
-    Raises UserError if fewer than two gradients are left.
-    """
-    norms = squared_norms(factors).sqrt_()
-    alive = norms > 0
-    if int(alive.sum()) < 2:
-        raise UserError(
-            f"only {int(alive.sum())} of {len(norms)} samples have a gradient other than 0, so"
-            " there is no angle. A network this narrow and deep is switched off: raise width"
-        )
-    best, first, second = -math.inf, 0, 0
-    for rows, columns, values in ntk_tiles(factors, tile):
-        values.div_(norms[rows, None]).div_(norms[columns])
-        values[~alive[rows]] = -math.inf
-        values[:, ~alive[columns]] = -math.inf
-        if rows == columns:
-            values.fill_diagonal_(-math.inf)
-        position = int(values.argmax())
-        cosine = float(values.flatten()[position])
-        if cosine > best:
-            i, j = divmod(position, values.shape[1])
-            best, first, second = cosine, columns.start + j, rows.start + i
-    angle = math.degrees(math.acos(min(1.0, max(-1.0, best))))
-    return ClosestPair(angle, min(first, second), max(first, second))

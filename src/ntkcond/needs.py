@@ -8,6 +8,8 @@ from typing import NamedTuple
 FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 400_000_000  # Python with torch loaded
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.kernel.ntk_tiles`, on a CPU
+COORDINATES = 129  # kept of each gradient by `ntkcond.closest_pair`
+PAIR_TILES = 6 * FLOAT64 * 1024**2  # of the same
 TEST_ROWS = 2000  # test samples that pass through the networks at once
 
 
@@ -37,10 +39,13 @@ def kernel_file_bytes(seeds: int, blocks: int, block: int) -> int:
 
 
 def angle_need(samples: int, features: int, depth: int, width: int) -> Need:
-    """Finding the closest pair: the factors of all samples and a few tiles."""
+    """Finding the closest pair: the factors of all samples, float32 coordinates, a few tiles."""
     return Need(
         f"the closest pair among {samples} samples at depth {depth}, width {width}",
-        INTERPRETER + _factors(samples, features, depth, width) + TILES,
+        INTERPRETER
+        + _factors(samples, features, depth, width)
+        + FLOAT32 * samples * COORDINATES
+        + PAIR_TILES,
         "Lower samples or width in the config",
     )
 

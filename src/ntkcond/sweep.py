@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from ntkcond.activations import Activation
+from ntkcond.closest_pair import closest_pair
 from ntkcond.dual_activations import gradient_angle, infinite_width_ntk
 from ntkcond.duplicates import distinct_rows
 from ntkcond.errors import UserError
-from ntkcond.kernel import closest_pair, empirical_ntk
+from ntkcond.kernel import empirical_ntk
 from ntkcond.network import (
     LayerGradient,
     first_layer,

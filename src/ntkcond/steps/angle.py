@@ -6,9 +6,9 @@ import torch
 
 from ntkcond import command
 from ntkcond.activations import ACTIVATIONS
+from ntkcond.closest_pair import closest_pair
 from ntkcond.duplicates import distinct_rows
 from ntkcond.errors import UserError
-from ntkcond.kernel import closest_pair, squared_norms
 from ntkcond.needs import angle_need
 from ntkcond.network import TRAINABLE, initial_gradient_map
 from ntkcond.progress import progress
@@ -37,9 +37,8 @@ def main(arguments: Namespace) -> None:
         gradients = initial_gradient_map(
             ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device, a.trainable
         )
-        factors = gradients(inputs)
-        pair = closest_pair(factors)
-        vanished.append(int((squared_norms(factors) == 0).sum()))
+        pair = closest_pair(gradients(inputs))
+        vanished.append(pair.vanished)
         angles.append(pair.angle_deg)
         pairs.append(distinct.index[[pair.first, pair.second]])
     with write_hdf5(a.output, a.made_by) as file:

@@ -52,7 +52,7 @@ def main(arguments: Namespace) -> None:
                     moved = [torch.from_numpy(w).to(device) for w in weights]
                     linear = linear_network(linear_factor(moved, a.trainable))
                 for b, block in enumerate(inputs):
-                    kernel = torch.from_numpy(kernels[s, b]).to(device)
+                    kernel = read_kernel(kernels, (s, b), device)
                     if linear:
                         block = torch.from_numpy(block).to(device, torch.float64)
                         yield linear_spectrum_record(kernel, bounds[b], relative, block, linear)
@@ -72,6 +72,19 @@ def main(arguments: Namespace) -> None:
             activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
             trainable=a.trainable, samples=len(x), features=features,
         )  # fmt: skip
+
+
+def read_kernel(
+    kernels: h5py.Dataset, which: tuple[int, int], device: torch.device
+) -> torch.Tensor:
+    """One of them, by bands of rows of some 64 MB: of a GPU's kernel the host never holds more."""
+    n = kernels.shape[-1]
+    kernel = torch.empty(n, n, dtype=torch.float64, device=device)
+    band = max(1, 2**23 // n)
+    for start in range(0, n, band):
+        rows = slice(start, min(start + band, n))
+        kernel[rows] = torch.from_numpy(kernels[(*which, rows)]).to(device)
+    return kernel
 
 
 if __name__ == "__main__":
