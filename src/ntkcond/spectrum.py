@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+
 from ntkcond.errors import UserError
 
 UNIT_ROUNDOFF = 2.0**-53
