@@ -76,9 +76,9 @@ def test_digest_ignores_comments_docstrings_and_formatting(copy):
     source, digest = copy
     before = digest()
     file = source / "kernel.py"
-    text = file.read_text("utf-8").replace('"""The empirical NTK and', '"""All about')
-    text = text.replace("return edges * (edges + 1) // 2", "return (edges  *  (edges+1)) // 2  # !")
-    assert text != file.read_text("utf-8")
+    text = file.read_text("utf-8").replace('"""The empirical NTK', '"""All about it')
+    text = text.replace("yield rows, rows", "yield (rows,  rows)  # !")
+    assert text.count("All about it") == text.count("# !") == 1
     file.write_text(text, "utf-8")
     assert digest() == before
 
@@ -87,7 +87,7 @@ def test_digest_ignores_comments_docstrings_and_formatting(copy):
     ("module", "old", "new"),
     [
         ("steps/kernel.py", "file.attrs.update(", "file.attrs. update(width=1) or dict("),
-        ("kernel.py", "edges + 1", "edges + 2"),
+        ("kernel.py", "WIDTH = 16", "WIDTH = 17"),
         ("activations.py", "c=2.0", "c=2.1"),  # three imports away
     ],
 )
