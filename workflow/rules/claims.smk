@@ -5,6 +5,7 @@ rule claims:
     input:
         tables=[f"results/{name}.csv" for name in EVIDENCE],
         first_layer=[SWEEP.format(**of) for of in in_sweep("first_layer")],
+        infinite=[SWEEP.format(**of) for of in in_sweep("infinite")],
     output:
         reported(*multiext("results/claims", ".csv", ".md", ".html")),
     log:
@@ -17,5 +18,5 @@ rule claims:
         "table of claims"
     shell:
         "{PYTHON} -m ntkcond.steps.claims --tables {input.tables}"
-        " --first-layer {input.first_layer}"
+        " --first-layer {input.first_layer} --infinite {input.infinite}"
         " --output {output[0]} --log {log} --made-by {params.made_by:q}"

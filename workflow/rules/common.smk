@@ -124,7 +124,7 @@ def artefact_options(made_with, records):
 EVIDENCE = [
     "conditioning",
     "angles",
-    "fig2",
+    "fig3",
     "fig_activations",
     "fig_activations_ntk",
     "fig_width",

@@ -224,7 +224,7 @@ def claims_made_by():
     evidence = [
         conditioning_made_by(),
         angles_made_by(),
-        fig2_made_by(),
+        fig3_made_by(),
         fig_activations_made_by(),
         *map(sweep_figure_made_by, ("activations", "width")),
         fig_infinite_depth_made_by(),
@@ -233,8 +233,10 @@ def claims_made_by():
         table_epochs_made_by(),
         table_generalization_made_by(),
     ]
-    first_layer = [sweep_made_by(**of) for of in in_sweep("first_layer")]
-    return made_by({}, "ntkcond.steps.claims", inputs=[*evidence, *first_layer])
+    sweeps = [
+        sweep_made_by(**of) for sweep in ("first_layer", "infinite") for of in in_sweep(sweep)
+    ]
+    return made_by({}, "ntkcond.steps.claims", inputs=[*evidence, *sweeps])
 
 
 def fig_weight_scale_made_by():

@@ -43,10 +43,10 @@ class Claim(NamedTuple):
     """What the paper says, in our words.
 
     id: unique; numbers are those of arXiv 2305.08813v1. source: where it stands, in which versions.
-    test: gives the findings; none, where the evidence is not there. correction: what holds instead,
-    where the text is known to be wrong; difference: its number among the twelve places where text
-    and numbers disagree. artefact: what tests it, names in results/ without suffix. lacking: why
-    there may be no finding.
+    test: gives the findings; none, where the evidence is not there. correction: what the findings
+    say instead (tested as `as_corrected` only where it mends a slip of the text). difference: its
+    number among the twelve places where text and numbers disagree. artefact: what tests it, names
+    in results/ without suffix. lacking: why there may be no finding.
     """
 
     id: str

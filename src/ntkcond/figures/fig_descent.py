@@ -27,7 +27,8 @@ def table(paths: Iterable[Path]) -> pd.DataFrame:
     """A row for each data set, rule of the learning rate, depth and shown step: residual, the
     geometric mean over seeds of ‖f(X) − y‖ / ‖f(X₀) − y‖; bound, (1 − η λ_min)ᵗ likewise. And for
     each curve kappa, bound_rate = 1 − η λ_min and measured_rate, the contraction a step over the
-    last half of the steps, all geometric means over seeds."""
+    last half of the steps, all geometric means over seeds; log_rate_std: of the logarithm of the
+    last, over seeds (n − 1; empty for one)."""
     rows = []
     for path in paths:
         with read_hdf5(path) as file:
@@ -35,21 +36,26 @@ def table(paths: Iterable[Path]) -> pd.DataFrame:
             rates, smallest = file["learning_rate"][:], file["lambda_min"][:]
             kappa = file["lambda_max"][:] / smallest
             a = dict(file.attrs)
-        relative = np.log(residual / residual[..., :1]).mean(axis=2)
+        logs = np.log(residual / residual[..., :1])
+        relative = logs.mean(axis=2)
         bound = np.log1p(-rates * smallest).mean(axis=2)
         steps = residual.shape[-1] - 1
         shown = np.unique(np.linspace(0, steps, POINTS).round().astype(int))
         half = steps // 2
+        late_logs = (logs[..., -1] - logs[..., half]) / (steps - half)
+        spread = (
+            late_logs.std(axis=2, ddof=1) if logs.shape[2] > 1 else np.full(bound.shape, np.nan)
+        )
         for r, rule in enumerate(a["rules"]):
             for i, depth in enumerate(a["depths"]):
                 curve = relative[r, i]
-                late = np.exp((curve[-1] - curve[half]) / (steps - half))
                 own = {
                     "dataset": path.stem, "activation": a["activation"], "depth": depth,
                     "width": a["width"], "n": a["n"], "rule": rule, "seeds": len(a["seeds"]),
                     "learning_rate": np.exp(np.log(rates[r, i]).mean()),
                     "kappa": np.exp(np.log(kappa[i]).mean()),
-                    "bound_rate": np.exp(bound[r, i]), "measured_rate": late,
+                    "bound_rate": np.exp(bound[r, i]), "log_rate_std": spread[r, i],
+                    "measured_rate": np.exp(late_logs[r, i].mean()),
                 }  # fmt: skip
                 rows += [
                     {

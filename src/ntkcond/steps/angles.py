@@ -24,6 +24,7 @@ def rows(path: Path) -> pd.DataFrame:
                 "activation": attributes["activation"],
                 "depth": attributes["depth"],
                 "width": attributes["width"],
+                "trainable": attributes["trainable"],
                 "samples": attributes["samples"],
                 "seed": attributes["seeds"],
                 "min_angle_deg": file["min_angle_deg"][:],

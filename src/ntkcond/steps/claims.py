@@ -12,11 +12,12 @@ from ntkcond.tables import claims, output
 
 
 def main(arguments: Namespace) -> None:
-    """See `ntkcond.tables.claims`. The tables are those of the artefacts, by the names of their
-    files."""
+    """See `ntkcond.tables.claims`. The evidence: tables of artefacts, by the names of their files,
+    and the rows of two sweeps, by theirs."""
     evidence = {path.stem: pd.read_csv(path) for path in arguments.tables}
-    if arguments.first_layer:
-        evidence["first_layer"] = sweeps.table(sweeps.read(arguments.first_layer))
+    for name in ("first_layer", "infinite"):
+        if paths := getattr(arguments, name):
+            evidence[name] = sweeps.read(paths)
     numbers = claims.table(evidence)
     output.write(claims, numbers, arguments)
     with replacing(arguments.output.with_suffix(".html")) as temporary:
@@ -28,7 +29,9 @@ if __name__ == "__main__":
     options.add_argument(
         "--tables", type=Path, nargs="+", required=True, help="fig2.csv and others"
     )
-    options.add_argument(
-        "--first-layer", type=Path, nargs="*", default=[], help="results/sweeps/first_layer/…/*.h5"
-    )
+    for name in ("first-layer", "infinite"):
+        options.add_argument(
+            f"--{name}", type=Path, nargs="*", default=[],
+            help=f"results/sweeps/{name.replace('-', '_')}/…/*.h5",
+        )  # fmt: skip
     command.run(main, options)

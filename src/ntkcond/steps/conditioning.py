@@ -31,6 +31,7 @@ def rows(path: Path) -> pd.DataFrame:
             "activation": attributes["activation"],
             "depth": attributes["depth"],
             "width": attributes["width"],
+            "trainable": attributes["trainable"],
             "n": attributes["block"],
             "samples": attributes["samples"],
             "seed": np.repeat(attributes["seeds"], blocks),

@@ -10,10 +10,10 @@ from ntkcond.claims.claim import HOLDS, UNTESTED, VERDICTS, Claim, Evidence
 CLAIMS = [*wide_networks.CLAIMS, *formulas.CLAIMS, *experiments.CLAIMS]
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
-    "Numbers of theorems and sections are those of arXiv 2305.08813v1 where no other version is"
-    " named; F is the appendix of the ICLR submission, newest the newest arXiv version. [n] is one"
-    " of the twelve places where the papers' text and the numbers disagree. What holds in one"
-    " setting and not in another does not hold in general: look at the rows."
+    "Numbers of theorems, sections and equations are those of arXiv 2305.08813v1 where no other"
+    " version is named; F is the appendix of the ICLR submission, newest the newest arXiv version."
+    " [n] is one of the twelve places where the papers' text and the numbers disagree. What holds"
+    " in one setting and not in another does not hold in general: look at the rows."
 )
 STYLE = (
     "body { font: 14px/1.4 sans-serif; margin: 1.5em } table { border-collapse: collapse }"
@@ -64,7 +64,7 @@ def markdown(numbers: pd.DataFrame) -> str:
         "",
         f"Of {len(claims)} claims: {', '.join(summary)}.",
         "",
-        "| | the paper says | verdict | what holds instead |",
+        "| | the paper says | verdict | what the numbers say |",
         "|---|---|---|---|",
         *(
             f"| {_name(row)} | {row.claim} | {row.overall} | {_instead(row)} |"
@@ -96,7 +96,8 @@ def _name(row: tuple) -> str:
 
 
 def _instead(row: tuple) -> str:
-    return "" if row.overall in (HOLDS, UNTESTED) else row.correction
+    known = row.overall != HOLDS or not pd.isna(row.difference)
+    return row.correction if known and row.overall != UNTESTED else ""
 
 
 def html(numbers: pd.DataFrame) -> str:
@@ -108,7 +109,7 @@ def html(numbers: pd.DataFrame) -> str:
             "the paper says": claims.claim.to_list(),
             "where": claims.source.to_list(),
             "verdict": claims.overall.to_list(),
-            "what holds instead": [_instead(row) for row in claims.itertuples()],
+            "what the numbers say": [_instead(row) for row in claims.itertuples()],
         }
     )
     rows = numbers.assign(id=[_name(row) for row in numbers.itertuples()])
