@@ -107,11 +107,11 @@ def run(
 
     chosen: dotted names of the modules that the step picks by its arguments.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ntkcond.steps has it meanwhile
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    arguments = options.parse_args()
-    _end_with_snakemake()
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ntkcond.steps has it meanwhile
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        arguments = options.parse_args()
+        _end_with_snakemake()
         with _logging_to(arguments.log):
             _run(main, arguments, chosen(arguments))
     except UserError as error:  # there is no log to say it in
