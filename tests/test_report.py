@@ -174,9 +174,20 @@ def until(met, *arguments):
     return found
 
 
+def clicked(browser, by: str, what: str) -> bool:
+    """The menu moves while it changes: what is on its way cannot be hit yet."""
+    from selenium.common.exceptions import ElementClickInterceptedException
+
+    try:
+        browser.find_element(by, what).click()
+    except ElementClickInterceptedException:
+        return False
+    return True
+
+
 def open_section(browser, name: str) -> None:
-    browser.find_element("css selector", "nav nav li a, nav nav a").click()  # home
-    browser.find_element("xpath", f"//nav//a[normalize-space()='{name}']").click()
+    until(clicked, browser, "css selector", "nav nav li a, nav nav a")  # home
+    until(clicked, browser, "xpath", f"//nav//a[normalize-space()='{name}']")
 
 
 def rows(browser) -> list:

@@ -44,7 +44,13 @@ ARTEFACTS = {
     "costs": "Table, what each artefact cost",
 }
 # In an order that the report, which sorts, keeps: the picture first.
-FORMS = {".png": "as a picture (PNG)", ".pdf": "as vectors (PDF)", ".html": "as a page (HTML)", ".md": "as text (Markdown)", ".csv": "numbers (CSV)"}
+FORMS = {
+    ".png": "as a picture (PNG)",
+    ".pdf": "as vectors (PDF)",
+    ".html": "as a page (HTML)",
+    ".md": "as text (Markdown)",
+    ".csv": "numbers (CSV)",
+}
 
 
 def reported(*paths):
