@@ -1,7 +1,7 @@
 """Claims about the limit of infinite width, from random networks and matrices of growing width.
 
 A limit counts as reached where the mean over seeds at the largest width agrees with it within
-ERRORS standard errors and a bias of BIAS/m, and the root mean square deviation falls with the width,
+ERRORS standard errors and a bias of BIAS/m, and the root mean square deviation falls with width,
 about as 1/√m.
 """
 
