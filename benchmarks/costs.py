@@ -7,12 +7,13 @@ from pathlib import Path
 import h5py
 import torch
 
-from ntkcond import closest_pair, cluster
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.duplicates import distinct_rows
-from ntkcond.kernel import empirical_ntk
-from ntkcond.network import initial_gradient_map
-from ntkcond.spectrum import extreme_eigenvalues
+from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import closest_pair
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.spectrum import extreme_eigenvalues
+from ntkcond.plan import cluster
 
 
 def product_rate(n: int = 2048) -> float:
@@ -52,8 +53,7 @@ def main() -> None:
     features = x.shape[1]
 
     def factors(n: int, depth: int):
-        relu = ACTIVATIONS["relu"]
-        return initial_gradient_map(relu, 1, depth, a.width, features)(x[:n])
+        return MLP(ACTIVATIONS["relu"], depth, a.width).initial_gradients(1, features)(x[:n])
 
     extreme_eigenvalues(empirical_ntk(factors(512, 3)))  # libraries load, threads start
     for n in a.kernels:

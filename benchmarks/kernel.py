@@ -27,8 +27,9 @@ from statistics import median
 import numpy as np
 import pandas as pd
 
-from ntkcond.figures import style
-from ntkcond.network import initial_weights
+from ntkcond.artefacts import style
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
 
 HERE = Path(__file__).parent
 WORKER = HERE / "kernel_worker.py"
@@ -117,7 +118,7 @@ def measure(n: int, depth: int, dtype: str, names: list[str], options) -> pd.Dat
     with tempfile.TemporaryDirectory() as folder:
         inputs = Path(folder, "inputs.npz")
         x = np.random.default_rng(0).standard_normal((n, FEATURES))
-        weights = initial_weights(0, depth, WIDTH, FEATURES)
+        weights = MLP(ACTIVATIONS["relu"], depth, WIDTH).weights(0, FEATURES)
         np.savez(inputs, *(array.astype(dtype) for array in (x, *weights)))
         yardstick = Worker("matrix_product", inputs, None)
         workers = [Worker(name, inputs, options.torchntk) for name in names]

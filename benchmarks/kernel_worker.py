@@ -28,12 +28,13 @@ def scale(weights: list[np.ndarray]) -> float:
 def ntkcond(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
     import torch
 
-    from ntkcond.activations import ACTIVATIONS
-    from ntkcond.kernel import empirical_ntk
-    from ntkcond.network import gradient_map
+    from ntkcond.networks.activations import ACTIVATIONS
+    from ntkcond.networks.mlp import MLP
+    from ntkcond.ntk.empirical import empirical_ntk
 
     torch.set_num_threads(threads())
-    gradients = gradient_map([torch.from_numpy(w) for w in weights], ACTIVATIONS["relu"])
+    network = MLP(ACTIVATIONS["relu"], len(weights) - 1, weights[-1].shape[1])
+    gradients = network.gradients([torch.from_numpy(w) for w in weights])
     inputs = torch.from_numpy(x)
     return lambda: empirical_ntk(gradients(inputs)).numpy()
 

@@ -16,16 +16,16 @@ import numpy as np
 import psutil
 import torch
 
-from ntkcond import spectrum
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.kernel import empirical_ntk
-from ntkcond.network import gradient_map, initial_weights
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import spectrum
+from ntkcond.ntk.empirical import empirical_ntk
 
 
 def ntk(n: int, features: int = 64, width: int = 256, seed: int = 0) -> torch.Tensor:
     x = torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
-    weights = [torch.from_numpy(w) for w in initial_weights(seed, 3, width, features)]
-    return empirical_ntk(gradient_map(weights, ACTIVATIONS["relu"])(x))
+    network = MLP(ACTIVATIONS["relu"], 3, width)
+    return empirical_ntk(network.initial_gradients(seed, features)(x))
 
 
 def ours(kernel: torch.Tensor) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntkcond.steps.costs import record, startup
+from ntkcond.artefacts.costs import record, startup
 
 PROJECT = Path(__file__).parents[1]
 STEPS = ("kernel", "spectrum", "angle", "sweep", "train", "conditioning", "fig2", "claims")

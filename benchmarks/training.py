@@ -7,12 +7,11 @@ import time
 import numpy as np
 import torch
 
-from ntkcond import training
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.network import initial_weights
-from ntkcond.training import Network, Run
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.training import sgd
+from ntkcond.training.sgd import Model, Run
 
-RELU = ACTIVATIONS["relu"]
 CLASSES = 10
 
 
@@ -34,20 +33,22 @@ def synchronise() -> None:
         torch.cuda.synchronize()
 
 
-def seconds_an_epoch(task: training.Task, depth: int, runs: list[Run], a) -> float:
+def seconds_an_epoch(task: sgd.Task, depth: int, runs: list[Run], a) -> float:
     """Of all runs together: the best of some epochs after the first."""
     features = task.x.shape[1]
-    network = Network(RELU, training.layer_factors(depth, a.width, features, RELU.c, "authors"))
+    network = MLP(ACTIVATIONS["relu"], depth, a.width)
+    model = Model(network, sgd.layer_factors(network, features, "authors"))
     seeds = [run.seed for run in runs]
-    weights = training.stacked_weights(seeds, depth, a.width, features, CLASSES, DEVICE)
+    weights = sgd.stacked_weights(seeds, network, features, CLASSES, DEVICE)
     numbers = range(1, a.epochs + 2)
-    epochs = training.epochs(task, network, weights, runs, a.batch, numbers)
+    epochs = sgd.epochs(task, model, weights, runs, a.batch, numbers)
     return min([epoch.wall_s for epoch in epochs][1:])
 
 
-def plain_loop_seconds(task: training.Task, depth: int, a) -> float:
+def plain_loop_seconds(task: sgd.Task, depth: int, a) -> float:
     """An epoch of one run, with autograd and torch.optim.SGD, as one would write it."""
-    weights = initial_weights(1, depth, a.width, task.x.shape[1], CLASSES)
+    network = MLP(ACTIVATIONS["relu"], depth, a.width)
+    weights = network.weights(1, task.x.shape[1], CLASSES)
     weights = [torch.from_numpy(w).to(DEVICE, torch.float32).requires_grad_() for w in weights]
     optimizer = torch.optim.SGD(weights, lr=0.1)
     times = []
@@ -72,7 +73,7 @@ def plain_loop_seconds(task: training.Task, depth: int, a) -> float:
 def main(a: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((a.samples, a.features), dtype=np.float32)
-    task = training.classification(x, np.arange(a.samples) % CLASSES).on(DEVICE)
+    task = sgd.classification(x, np.arange(a.samples) % CLASSES).on(DEVICE)
     print(f"{DEVICE}, {torch.get_num_threads()} threads, batch {a.batch}, m = {a.width}")
     for depth in a.depths:
         rate = matrix_product_rate()
@@ -80,7 +81,8 @@ def main(a: argparse.Namespace) -> None:
         alone = seconds_an_epoch(task, depth, runs[:1], a)
         together = seconds_an_epoch(task, depth, runs, a) / len(runs)
         plain = plain_loop_seconds(task, depth, a)
-        flops, _ = training.flops_per_epoch(a.samples, 0, depth, a.width, a.features, CLASSES)
+        network = MLP(ACTIVATIONS["relu"], depth, a.width)
+        flops, _ = sgd.flops_per_epoch(a.samples, 0, network, a.features, CLASSES)
         print(
             f"L = {depth:2}: {flops / alone / rate:.0%} of the matrix-product rate"
             f" ({rate / 1e9:.0f} Gflop/s) with one run, {flops / together / rate:.0%} with"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ntkcond.errors import UserError
-from ntkcond.speech import archive, corpus
-from ntkcond.speech.subsets import SUBSETS, Subset
+from ntkcond.run.errors import UserError
+from ntkcond.datasets.speech import archive, corpus
+from ntkcond.datasets.speech.subsets import SUBSETS, Subset
 from speech import write_corpus
 
 NOWHERE = "http://127.0.0.1:9"

@@ -15,7 +15,7 @@ import pytest
 import soundfile
 import yaml
 
-from ntkcond.provenance import SOURCE
+from ntkcond.run.provenance import SOURCE
 from speech import write_corpus
 from workflow import ROOT, SMALL, copy_of_the_project, planned, snakemake, write_config
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ntkcond.claims import experiments, formulas, wide_networks
-from ntkcond.claims.claim import CORRECTED, FAILS, HOLDS, UNTESTED, Claim, Finding
-from ntkcond.figures import fig_activations, fig_infinite_depth, fig_weight_scale
-from ntkcond.tables import claims
+from ntkcond.artefacts.claims import experiments, formulas, wide_networks
+from ntkcond.artefacts.claims.claim import CORRECTED, FAILS, HOLDS, UNTESTED, Claim, Finding
+from ntkcond.artefacts import fig_activations, fig_infinite_depth, fig_weight_scale
+from ntkcond.artefacts import claims
 
 SEEDS = (1, 2, 3, 4, 5)
 DEPTHS = (0, 1, 2, 3)

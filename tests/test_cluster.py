@@ -5,9 +5,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, mm_flop
 
 from ntkcond import closest_pair, cluster, needs
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.kernel import empirical_ntk
-from ntkcond.network import initial_weights, layer_gradients
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.networks.mlp import initial_weights, layer_gradients
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,

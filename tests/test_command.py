@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ntkcond import memory, progress, resources
-from ntkcond.errors import UserError
-from ntkcond.needs import Need, spectrum_need
-from ntkcond.provenance import code_digest
+from ntkcond.run.errors import UserError
+from ntkcond.run.needs import Need, spectrum_need
+from ntkcond.run.provenance import code_digest
 
 
 def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
@@ -42,7 +42,7 @@ def test_what_went_wrong_is_on_the_terminal_and_in_the_log(tmp_path, raised, sta
     script = f"""
 import torch
 from ntkcond import command
-from ntkcond.errors import UserError
+from ntkcond.run.errors import UserError
 def main(arguments):
     raise {raised}
 command.run(main, command.parser("A step."))

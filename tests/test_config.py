@@ -6,8 +6,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.config import (
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.plan.config import (
     SCHEMA,
     check,
     dataset_settings,
@@ -17,9 +17,9 @@ from ntkcond.config import (
     training,
 )
 from ntkcond.datasets.registry import SOURCES
-from ntkcond.errors import UserError
-from ntkcond.grid_search import READINGS
-from ntkcond.training import CONVENTIONS
+from ntkcond.run.errors import UserError
+from ntkcond.training.learning_rates import READINGS
+from ntkcond.training.sgd import CONVENTIONS
 from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))

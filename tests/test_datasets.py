@@ -15,7 +15,7 @@ import pytest
 from ntkcond.datasets import custom, digits, synthetic
 from ntkcond.datasets.samples import Raw, choose, constant_features, defects, hold_out
 from ntkcond.datasets.torchvision_data import Download, fetch, verified
-from ntkcond.errors import UserError
+from ntkcond.run.errors import UserError
 
 DIGITS = digits.load(Path(), {})
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pypdf
 import pytest
 
-from ntkcond.figures import fig1, fig2, fig3, fig4, style
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, style
 from test_grid_search import TRAINING
 
 DEPTHS = (0, 1, 2)

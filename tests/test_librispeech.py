@@ -9,8 +9,8 @@ import soundfile
 
 from ntkcond.datasets.librispeech import draw
 from ntkcond.datasets.samples import Samples
-from ntkcond.errors import UserError
-from ntkcond.speech.extraction import NORMALISE
+from ntkcond.run.errors import UserError
+from ntkcond.datasets.speech.extraction import NORMALISE
 from ntkcond.steps import corpus as corpus_step
 from speech import SUBSET, voice, write_corpus
 from test_speech import kaldi_fbank
@@ -335,7 +335,7 @@ def test_one_speaker_cannot_be_held_out(tmp_path):
 
 
 def test_too_little_memory_is_said_before_the_work(folder, tmp_path, monkeypatch):
-    from ntkcond.speech import extraction
+    from ntkcond.datasets.speech import extraction
 
     monkeypatch.setattr(extraction, "available_memory", lambda: 1000)
     with pytest.raises(UserError, match=r"samples: 60 of 96 features need .* Lower samples"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntkcond.provenance import made_by
+from ntkcond.run.provenance import made_by
 from workflow import SMALL, skip, snakemake, write_config
 
 FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)} | {

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ntkcond import run_lock
-from ntkcond.errors import UserError
+from ntkcond.run.errors import UserError
 
 HOLD = """
 import sys, time

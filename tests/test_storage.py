@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ntkcond import storage
-from ntkcond.errors import UserError
-from ntkcond.figures import fig4, style
-from ntkcond.storage import read_hdf5, replacing, require_space, write_hdf5
-from ntkcond.units import size
+from ntkcond.run.errors import UserError
+from ntkcond.artefacts import fig4, style
+from ntkcond.run.files import read_hdf5, replacing, require_space, write_hdf5
+from ntkcond.run.units import size
 from workflow import skip
 
 
@@ -33,7 +33,7 @@ def test_a_killed_write_leaves_no_file_and_the_next_one_clears_up(tmp_path):
     path = tmp_path / "a.h5"
     script = """
         import os, sys
-        from ntkcond.storage import write_hdf5
+        from ntkcond.run.files import write_hdf5
         with write_hdf5(sys.argv[1]) as file:
             file["x"] = [1.0]
             file.flush()

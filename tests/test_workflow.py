@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ntkcond.dual_activations import infinite_width_ntk
-from ntkcond.infinite_width import gradient_angle
+from ntkcond.ntk.dual_activations import infinite_width_ntk
+from ntkcond.ntk.infinite_width import gradient_angle
 from workflow import (
     KERNELS,
     SMALL,

@@ -99,7 +99,7 @@ def planned(project: Path, *arguments: str, before: tuple[Path, ...] = ()) -> di
     output = snakemake(project, "-n", *arguments, before=before).stdout
     table = output.rpartition("Job stats:")[2].partition("\n\n")[0]
     jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
-    return {rule: count for rule, count in jobs.items() if rule not in ("all", "total")}
+    return {rule: count for rule, count in jobs.items() if rule not in ("all", "default", "total")}
 
 
 def contents(project: Path) -> dict[str, bytes]:

@@ -1,118 +1,100 @@
-# From samples to tables: NTKs, their spectra, the closest pairs of gradients.
+# From samples to numbers of NTKs: kernels, their spectra, the closest pairs of gradients; and sweeps
+# of small kernels that stay in memory.
 
 
 rule kernel:
     input:
-        dataset="results/datasets/{dataset}.h5",
+        unpack(plan.inputs("kernel")),
     output:
-        KERNEL if config["keep_kernels"] else temp(KERNEL),
+        (
+            plan.patterns["kernel"]
+            if config["keep_kernels"]
+            else temp(plan.patterns["kernel"])
+        ),
     log:
-        "results/logs/kernel/{dataset}/{activation}/depth{depth}.log",
+        "results/logs/kernel/{dataset}/{network}/depth{depth}.log",
     benchmark:
-        "results/benchmarks/kernel/{dataset}/{activation}/depth{depth}.tsv"
-    threads: lambda wildcards: threads_for(block_of(wildcards))
+        "results/benchmarks/kernel/{dataset}/{network}/depth{depth}.tsv"
+    threads: plan.threads("kernel")
     resources:
-        mem_mb=megabytes_for("kernel"),
-        runtime=minutes_for("kernel"),
-        gpu=gpus,
+        mem_mb=plan.megabytes("kernel"),
+        runtime=plan.minutes("kernel"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: kernel_made_by(**wildcards),
-        options=lambda wildcards: options(kernel_made_by(**wildcards)["settings"]),
+        options=plan.options("kernel"),
     message:
-        "NTK of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
+        "NTK of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{PYTHON} -m ntkcond.steps.kernel --dataset {input.dataset}"
-        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
-        " --device {config[device]} --threads {threads}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        "{plan.python}.kernel --dataset {input.dataset} {params.options}"
+        " --threads {threads} --output {output} --log {log}"
 
 
 rule spectrum:
     input:
-        dataset="results/datasets/{dataset}.h5",
-        kernel=KERNEL,
+        unpack(plan.inputs("spectrum")),
     output:
-        SPECTRUM,
+        plan.patterns["spectrum"],
     log:
-        "results/logs/spectrum/{dataset}/{activation}/depth{depth}.log",
+        "results/logs/spectrum/{dataset}/{network}/depth{depth}.log",
     benchmark:
-        "results/benchmarks/spectrum/{dataset}/{activation}/depth{depth}.tsv"
+        "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
     priority: 1
-    threads: lambda wildcards: threads_for(block_of(wildcards))
+    threads: plan.threads("spectrum")
     resources:
-        mem_mb=megabytes_for("spectrum"),
-        runtime=minutes_for("spectrum"),
-        gpu=gpus,
+        mem_mb=plan.megabytes("spectrum"),
+        runtime=plan.minutes("spectrum"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: spectrum_made_by(**wildcards),
-        options=lambda wildcards: options(spectrum_made_by(**wildcards)["settings"]),
+        options=plan.options("spectrum"),
     message:
-        "eigenvalues of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
+        "eigenvalues of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{PYTHON} -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel}"
-        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
-        " --device {config[device]} --threads {threads}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        "{plan.python}.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.options}"
+        " --threads {threads} --output {output} --log {log}"
 
 
-rule angle:
+rule closest_pair:
     input:
-        dataset="results/datasets/{dataset}.h5",
+        unpack(plan.inputs("closest_pair")),
     output:
-        ANGLE,
+        plan.patterns["closest_pair"],
     log:
-        "results/logs/angle/{dataset}/{activation}/depth{depth}.log",
+        "results/logs/closest_pair/{dataset}/{network}/depth{depth}.log",
     benchmark:
-        "results/benchmarks/angle/{dataset}/{activation}/depth{depth}.tsv"
-    threads: lambda wildcards: threads_for(settings.sample_count(config, wildcards.dataset))
+        "results/benchmarks/closest_pair/{dataset}/{network}/depth{depth}.tsv"
+    threads: plan.threads("closest_pair")
     resources:
-        mem_mb=megabytes_for("angle"),
-        runtime=minutes_for("angle"),
-        gpu=gpus,
+        mem_mb=plan.megabytes("closest_pair"),
+        runtime=plan.minutes("closest_pair"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: angle_made_by(**wildcards),
-        options=lambda wildcards: options(angle_made_by(**wildcards)["settings"]),
+        options=plan.options("closest_pair"),
     message:
-        "closest pair of {wildcards.dataset}, {wildcards.activation}, depth {wildcards.depth}"
+        "closest pair of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{PYTHON} -m ntkcond.steps.angle --dataset {input.dataset}"
-        " --activation {wildcards.activation} --depth {wildcards.depth} {params.options}"
-        " --device {config[device]} --threads {threads}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        "{plan.python}.closest_pair --dataset {input.dataset} {params.options}"
+        " --threads {threads} --output {output} --log {log}"
 
 
-rule conditioning:
+rule sweep:
     input:
-        [SPECTRUM.format(**of) for of in in_fig2()],
+        unpack(plan.inputs("sweep")),
     output:
-        reported("results/conditioning.csv"),
+        plan.patterns["sweep"],
     log:
-        "results/logs/conditioning.log",
+        "results/logs/sweep/{sweep}/{dataset}/{network}.log",
     benchmark:
-        "results/benchmarks/conditioning.tsv"
+        "results/benchmarks/sweep/{sweep}/{dataset}/{network}.tsv"
+    threads: plan.threads("sweep")
+    resources:
+        mem_mb=plan.megabytes("sweep"),
+        runtime=plan.minutes("sweep"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: conditioning_made_by(),
+        options=plan.options("sweep"),
     message:
-        "table of condition numbers"
+        "sweep over {wildcards.sweep} of {wildcards.dataset}, {wildcards.network}"
     shell:
-        "{PYTHON} -m ntkcond.steps.conditioning --spectra {input} --output {output} --log {log}"
-        " --made-by {params.made_by:q}"
-
-
-rule angles:
-    input:
-        [ANGLE.format(**of) for of in in_fig2()],
-    output:
-        reported("results/angles.csv"),
-    log:
-        "results/logs/angles.log",
-    benchmark:
-        "results/benchmarks/angles.tsv"
-    params:
-        made_by=lambda wildcards: angles_made_by(),
-    message:
-        "table of angles"
-    shell:
-        "{PYTHON} -m ntkcond.steps.angles --angles {input} --output {output} --log {log}"
-        " --made-by {params.made_by:q}"
+        "{plan.python}.sweep --dataset {input.dataset} {params.options}"
+        " --threads {threads} --output {output} --log {log}"

@@ -1,86 +1,48 @@
-# From samples to learning curves: every seed and learning rate of a depth in one job.
+# From samples to learning curves: SGD, every seed and learning rate of a depth in one job; and
+# full-batch gradient descent.
 
 
-rule train:
+rule sgd:
     input:
-        dataset="results/datasets/{dataset}.h5",
+        unpack(plan.inputs("sgd")),
     output:
-        TRAINED,
+        plan.patterns["sgd"],
     log:
-        "results/logs/train/{dataset}/depth{depth}.log",
+        "results/logs/sgd/{dataset}/depth{depth}.log",
     benchmark:
-        "results/benchmarks/train/{dataset}/depth{depth}.tsv"
-    threads: training_threads
+        "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
+    threads: plan.threads("sgd")
     resources:
-        mem_mb=megabytes_for("train"),
-        runtime=minutes_for("train"),
-        gpu=gpus,
+        mem_mb=plan.megabytes("sgd"),
+        runtime=plan.minutes("sgd"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: train_made_by(**wildcards),
-        options=lambda wildcards: options(train_made_by(**wildcards)["settings"]),
+        options=plan.options("sgd"),
     message:
         "training on {wildcards.dataset}, depth {wildcards.depth}"
     shell:
-        "{PYTHON} -m ntkcond.steps.train --dataset {input.dataset}"
-        " --depth {wildcards.depth} {params.options}"
-        " --checkpoint-minutes {config[training][checkpoint_minutes]}"
-        " --device {config[device]} --threads {threads}"
-        " --output {output} --log {log} --made-by {params.made_by:q}"
+        "{plan.python}.sgd --dataset {input.dataset} {params.options}"
+        " --threads {threads} --output {output} --log {log}"
 
 
-rule training:
+rule descent:
     input:
-        [TRAINED.format(**of) for of in in_fig3()],
+        unpack(plan.inputs("descent")),
     output:
-        "results/training.csv",  # every epoch of every run: too long for the report
+        plan.patterns["descent"],
     log:
-        "results/logs/training.log",
+        "results/logs/descent/{dataset}.log",
     benchmark:
-        "results/benchmarks/training.tsv"
+        "results/benchmarks/descent/{dataset}.tsv"
+    threads: plan.threads("descent")
+    resources:
+        mem_mb=plan.megabytes("descent"),
+        runtime=plan.minutes("descent"),
+        gpu=plan.gpus,
     params:
-        made_by=lambda wildcards: training_made_by(),
+        options=plan.options("descent"),
     message:
-        "table of training runs"
+        "gradient descent on {wildcards.dataset}"
     shell:
-        "{PYTHON} -m ntkcond.steps.training --trained {input} --output {output} --log {log}"
-        " --made-by {params.made_by:q}"
-
-
-rule table_generalization:
-    input:
-        "results/training.csv",
-    output:
-        reported("results/table_generalization.csv"),
-        "results/table_generalization.md",
-    log:
-        "results/logs/table_generalization.log",
-    benchmark:
-        "results/benchmarks/table_generalization.tsv"
-    params:
-        made_by=lambda wildcards: table_generalization_made_by(),
-        options=lambda wildcards: options(table_generalization_made_by()["settings"]),
-    message:
-        "table of test accuracies"
-    shell:
-        "{PYTHON} -m ntkcond.steps.table_generalization --training {input} {params.options}"
-        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
-
-
-rule table_epochs:
-    input:
-        "results/training.csv",
-    output:
-        reported("results/table_epochs.csv"),
-        "results/table_epochs.md",
-    log:
-        "results/logs/table_epochs.log",
-    benchmark:
-        "results/benchmarks/table_epochs.tsv"
-    params:
-        made_by=lambda wildcards: table_epochs_made_by(),
-        options=lambda wildcards: options(table_epochs_made_by()["settings"]),
-    message:
-        "table of epochs to a training loss"
-    shell:
-        "{PYTHON} -m ntkcond.steps.table_epochs --training {input} {params.options}"
-        " --output {output[0]} --log {log} --made-by {params.made_by:q}"
+        "{plan.python}.descent --dataset {input.dataset} {params.options}"
+        " --threads {threads} --output {output} --log {log}"

@@ -1,1 +1,1 @@
-"""Data sets: one module each, listed in `ntkcond.datasets.registry`."""
+"""Data sets, one module each; a module describes itself in SOURCE (`ntkcond.datasets.registry`)."""

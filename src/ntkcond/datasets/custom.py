@@ -12,8 +12,11 @@ import h5py
 import numpy as np
 
 from ntkcond.datasets.samples import Raw
-from ntkcond.errors import UserError
-from ntkcond.provenance import sha256_of
+from ntkcond.datasets.source import Source
+from ntkcond.run.digests import sha256_of
+from ntkcond.run.errors import UserError
+
+SOURCE = Source(title="custom", options={"file", "scale", "hold_out"}, required={"file"})
 
 ARRAYS = ("x", "y", "x_test", "y_test")
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from sklearn.datasets import load_digits
 
 from ntkcond.datasets.samples import Raw
+from ntkcond.datasets.source import Source
+
+SOURCE = Source(title="digits", samples=1797, features=64, options={"scale", "hold_out"})
 
 
 def load(data_dir: Path, options: dict) -> Raw:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.torchvision_data import Download, datasets, verified
-from ntkcond.provenance import sha256_of
+from ntkcond.run.digests import sha256_of
 
 
 def images_at(kind: type[datasets.MNIST], mirrors: list[str] | None = None) -> dict[str, Download]:

@@ -13,14 +13,39 @@ from pathlib import Path
 import numpy as np
 
 from ntkcond.datasets.samples import Samples
-from ntkcond.errors import UserError
-from ntkcond.progress import log
-from ntkcond.provenance import sha256_of
-from ntkcond.speech import frames, phones
-from ntkcond.speech.corpus import FOLDER, Utterance
-from ntkcond.speech.extraction import Bad, Choice, Recipe, extract
-from ntkcond.speech.log_mel import mel_filters
-from ntkcond.storage import read_hdf5
+from ntkcond.datasets.source import Source
+from ntkcond.datasets.speech import frames, phones
+from ntkcond.datasets.speech.corpus import FOLDER, Utterance
+from ntkcond.datasets.speech.extraction import Bad, Choice, Recipe, extract
+from ntkcond.datasets.speech.log_mel import mel_filters
+from ntkcond.run.digests import sha256_of
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5
+from ntkcond.run.progress import log
+
+SOURCE = Source(
+    title="LibriSpeech",
+    corpus=True,
+    options={
+        "subset",
+        "features",
+        "mel",
+        "splice",
+        "normalise",
+        "labels",
+        "hold_out",
+        "bad_utterances",
+        "mirrors",
+    },
+    defaults={
+        "subset": "train-clean-100",
+        "features": 768,
+        "mel": 48,
+        "splice": 16,
+        "normalise": "global",
+        "bad_utterances": "refuse",
+    },
+)
 
 HELD_OUT = 10  # one in so many speakers, or utterances, is for testing
 

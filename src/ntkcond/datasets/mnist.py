@@ -4,7 +4,22 @@ from pathlib import Path
 
 from ntkcond.datasets.idx_images import images_at, load_images
 from ntkcond.datasets.samples import Raw
+from ntkcond.datasets.source import Source
 from ntkcond.datasets.torchvision_data import Download, datasets
+
+SOURCE = Source(
+    title="MNIST",
+    samples=60_000,
+    features=784,
+    test_samples=10_000,
+    raw_files=(
+        "MNIST/raw/train-images-idx3-ubyte.gz",
+        "MNIST/raw/train-labels-idx1-ubyte.gz",
+        "MNIST/raw/t10k-images-idx3-ubyte.gz",
+        "MNIST/raw/t10k-labels-idx1-ubyte.gz",
+    ),
+    options={"scale", "mirrors"},
+)
 
 
 def load(data_dir: Path, options: dict) -> Raw:

@@ -1,100 +1,18 @@
-"""The data sets that ntkcond knows, and what the config may say of each.
+"""Every data set that ntkcond knows, by its name: the SOURCE of each module in this folder.
 
-Read by the Snakefile at every start: nothing heavy is imported here. The modules themselves are
-imported by name in `module`, so that editing one rebuilds that data set and no other.
+The modules themselves are imported by name in `module`, so that editing one rebuilds that data set
+and no other.
 """
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 
-CUSTOM = "custom"
+from ntkcond.datasets.source import Source
+from ntkcond.run.descriptions import described
 
-
-@dataclass(frozen=True)
-class Source:
-    """A kind of data set.
-
-    title: as figures call it. samples, features: how many training samples there are and values
-    in each; None where the config or a file says. test_samples: in a test split of its own.
-    raw_files: what a download fetches, relative to data_dir. options: settings of its own.
-    labels: whether samples have one (a user's file may). corpus: whether they come from a corpus of
-    audio files, too large to be read whole. defaults: of options that the config may leave out.
-    """
-
-    title: str
-    samples: int | None = None
-    features: int | None = None
-    test_samples: int = 0
-    raw_files: tuple[str, ...] = ()
-    options: frozenset[str] = frozenset()
-    labels: bool = True
-    corpus: bool = False
-    defaults: Mapping[str, object] = field(default_factory=dict)
-
-
-_IDX = (
-    "train-images-idx3-ubyte.gz",
-    "train-labels-idx1-ubyte.gz",
-    "t10k-images-idx3-ubyte.gz",
-    "t10k-labels-idx1-ubyte.gz",
-)
-
-SOURCES = {
-    "synthetic": Source("synthetic", options=frozenset({"features"}), labels=False),
-    "digits": Source("digits", samples=1797, features=64, options=frozenset({"scale", "hold_out"})),
-    "mnist": Source(
-        "MNIST",
-        samples=60_000,
-        features=784,
-        test_samples=10_000,
-        raw_files=tuple(f"MNIST/raw/{name}" for name in _IDX),
-        options=frozenset({"scale", "mirrors"}),
-    ),
-    "fashion_mnist": Source(
-        "Fashion-MNIST",
-        samples=60_000,
-        features=784,
-        test_samples=10_000,
-        raw_files=tuple(f"FashionMNIST/raw/{name}" for name in _IDX),
-        options=frozenset({"scale", "mirrors"}),
-    ),
-    "svhn": Source(
-        "SVHN",
-        samples=73_257,
-        features=3072,
-        test_samples=26_032,
-        raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
-        options=frozenset({"scale", "mirrors"}),
-    ),
-    "librispeech": Source(
-        "LibriSpeech",
-        corpus=True,
-        options=frozenset(
-            {
-                "subset",
-                "features",
-                "mel",
-                "splice",
-                "normalise",
-                "labels",
-                "hold_out",
-                "bad_utterances",
-                "mirrors",
-            }
-        ),
-        defaults={
-            "subset": "train-clean-100",
-            "features": 768,
-            "mel": 48,
-            "splice": 16,
-            "normalise": "global",
-            "bad_utterances": "refuse",
-        },
-    ),
-    CUSTOM: Source("custom", options=frozenset({"file", "scale", "hold_out"})),
-}
+CUSTOM = "custom"  # a user's own file
+SOURCES = described(Path(__file__).parent, "SOURCE", Source)
 
 
 def module_name(source: str) -> str:

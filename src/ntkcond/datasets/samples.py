@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ntkcond.duplicates import distinct_rows
-from ntkcond.errors import UserError
+from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.run.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,18 @@ For non-commercial use only, say its authors.
 from pathlib import Path
 
 from ntkcond.datasets.samples import Raw
+from ntkcond.datasets.source import Source
 from ntkcond.datasets.torchvision_data import Download, datasets, verified
-from ntkcond.provenance import sha256_of
+from ntkcond.run.digests import sha256_of
+
+SOURCE = Source(
+    title="SVHN",
+    samples=73_257,
+    features=3072,
+    test_samples=26_032,
+    raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
+    options={"scale", "mirrors"},
+)
 
 
 def load(data_dir: Path, options: dict) -> Raw:

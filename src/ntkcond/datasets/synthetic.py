@@ -5,6 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from ntkcond.datasets.samples import Raw
+from ntkcond.datasets.source import Source
+
+SOURCE = Source(
+    title="synthetic", options={"features"}, required={"samples", "features"}, labels=False
+)
 
 
 def load(data_dir: Path, options: dict) -> Raw:

@@ -17,8 +17,8 @@ from urllib.error import URLError
 
 import torch
 
-from ntkcond.errors import UserError
-from ntkcond.storage import explained
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import explained
 
 try:
     from torchvision import datasets

@@ -9,11 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ntkcond import command
-from ntkcond.progress import progress
-from ntkcond.speech.corpus import FOLDER, SAMPLE_RATE, files_in, in_order, read_utterance
-from ntkcond.speech.subsets import SUBSETS
-from ntkcond.storage import write_hdf5
+from ntkcond.datasets.speech.corpus import (
+    FOLDER,
+    SAMPLE_RATE,
+    files_in,
+    in_order,
+    read_utterance,
+    state,
+)
+from ntkcond.datasets.speech.subsets import SUBSETS
+from ntkcond.run import command
+from ntkcond.run.files import write_hdf5
+from ntkcond.run.progress import progress
 
 
 def main(arguments: Namespace) -> None:
@@ -21,10 +28,12 @@ def main(arguments: Namespace) -> None:
     audio and what is wrong with it, in the corpus' order; `problem` is empty where nothing is."""
     a = arguments
     # By name, and so no part of this step's code: how files are fetched changes nothing in them.
-    importlib.import_module("ntkcond.speech.archive").obtain(
+    importlib.import_module("ntkcond.datasets.speech.archive").obtain(
         a.subset, a.data_dir, command.mirrors_of(a, "librispeech")
     )
     folder = a.data_dir / FOLDER / a.subset
+    if a.record:
+        a.record["inputs"]["corpus"] = {folder.name: state(folder)}
     files = (Path(file.path).relative_to(folder).as_posix() for file in files_in(folder))
     paths = sorted(files, key=in_order)
     samples = np.zeros(len(paths), np.int64)
@@ -50,7 +59,7 @@ def main(arguments: Namespace) -> None:
     partial = published is not None and len(good) < published.utterances
     say = command.log.warning if partial else command.log.info
     say("%s: %s", a.output.stem, described)
-    with write_hdf5(a.output, a.made_by) as file:
+    with write_hdf5(a.output, a.record) as file:
         file["path"] = paths
         file["samples"] = samples
         file["md5"] = md5
@@ -76,7 +85,7 @@ def options() -> ArgumentParser:
     """The step's command line."""
     options = command.parser(__doc__)
     options.add_argument("--subset", required=True, help="such as train-clean-100")
-    options.add_argument("--data-dir", type=Path, default=Path("data"), help="raw files")
+    options.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
     command.add_mirrors(options)
     return options
 

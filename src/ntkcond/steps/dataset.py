@@ -5,7 +5,6 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
-from ntkcond import command
 from ntkcond.datasets import registry
 from ntkcond.datasets.samples import (
     Samples,
@@ -15,7 +14,8 @@ from ntkcond.datasets.samples import (
     hold_out,
     with_unit_norm,
 )
-from ntkcond.storage import write_hdf5
+from ntkcond.run import command
+from ntkcond.run.files import write_hdf5
 
 
 def main(arguments: Namespace) -> None:
@@ -31,7 +31,7 @@ def main(arguments: Namespace) -> None:
         command.log.warning("%s: %s", a.output.stem, defect)
     same, features = constant_features(chosen.x), chosen.x.shape[1]
     command.log.info("%s: %d of %d features are constant", a.output.stem, same, features)
-    with write_hdf5(a.output, a.made_by) as file:
+    with write_hdf5(a.output, a.record) as file:
         arrays = {name: getattr(chosen, name) for name in ("x", "y", "x_test", "y_test")}
         for name, array in {**arrays, **chosen.origin}.items():
             if array is not None:
@@ -61,23 +61,21 @@ def interval(text: str) -> tuple[float, float]:
 if __name__ == "__main__":
     options = command.parser(__doc__)
     options.add_argument("--source", required=True, choices=registry.SOURCES)
-    options.add_argument("--data-dir", type=Path, default=Path("data"), help="raw files")
-    options.add_argument("--samples", type=command.count_or_all, default="all")
+    options.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
+    options.add_argument("--samples", type=command.count_or_all, default="all", help="or all")
     options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
     options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
     options.add_argument("--unit-norm", type=command.truth, help="divide each sample by its norm")
     options.add_argument("--features", type=int, help="dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
-    options.add_argument("--file", type=Path, help="custom: .npy, .npz or .h5")
-    speech = options.add_argument_group("of a corpus of speech")
-    speech.add_argument("--corpus", type=Path, help="results/corpora/*.h5, its files")
-    speech.add_argument("--subset", help="such as train-clean-100")
-    speech.add_argument("--mel", type=command.at_least(1), help="filters of the filterbank")
-    speech.add_argument(
-        "--splice", type=command.at_least(1), help="neighbouring frames in a sample"
-    )
-    speech.add_argument("--normalise", choices=["utterance", "speaker", "global", "none"])
-    speech.add_argument("--labels", type=Path, help="phone labels; default: who speaks")
-    speech.add_argument("--bad-utterances", choices=["refuse", "skip"], default="refuse")
-    speech.add_argument("--threads", type=command.at_least(1), default=1)
+    options.add_input("--file", help="custom: .npy, .npz or .h5")
+    # of a corpus of speech
+    options.add_input("--corpus", help="results/corpora/*.h5, its files")
+    options.add_input("--labels", help="phone labels; default: the speaker")
+    options.add_argument("--subset", help="such as train-clean-100")
+    options.add_argument("--mel", type=command.at_least(1), help="filters of the filterbank")
+    options.add_argument("--splice", type=command.at_least(1), help="neighbouring frames in a sample")
+    options.add_argument("--normalise", choices=["utterance", "speaker", "global", "none"])
+    options.add_argument("--bad-utterances", choices=["refuse", "skip"], help="default: refuse")
+    options.add_unrecorded("--threads", type=command.at_least(1), default=1)
     command.run(main, options, chosen=lambda a: [registry.module_name(a.source)])

@@ -4,20 +4,19 @@ import math
 from argparse import Namespace
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from ntkcond import command, descent
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.errors import UserError
-from ntkcond.kernel import empirical_ntk
-from ntkcond.needs import kernel_need
-from ntkcond.network import initial_weights, layer_gradients
-from ntkcond.progress import progress
-from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.storage import read_hdf5, write_hdf5
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import kernel_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
+from ntkcond.training import descent
 
 RULES = ("common", "own")  # one learning rate for all depths, or 1/λ_max for each
 
@@ -42,16 +41,12 @@ def main(arguments: Namespace) -> None:
     y = torch.from_numpy(np.where(labels > np.median(labels), 1.0, -1.0)).to(device)
     features = x.shape[1]
     require_memory(kernel_need(n, n, features, max(a.depths), a.width), device)
-    activation = ACTIVATIONS[a.activation]
-
-    def weights_of(seed: int, depth: int) -> list[torch.Tensor]:
-        drawn = initial_weights(seed, depth, a.width, features)
-        return [torch.from_numpy(w).to(device) for w in drawn]
-
+    networks = [network_options.network(a, depth=depth) for depth in a.depths]
     extremes = np.empty((2, len(a.depths), len(a.seeds)))
-    for i, depth in enumerate(a.depths):
+    for i, network in enumerate(networks):
         for j, seed in enumerate(a.seeds):
-            kernel = empirical_ntk(layer_gradients(x, weights_of(seed, depth), activation))
+            weights = network.initial_weights(seed, features, device)
+            kernel = empirical_ntk(network.layer_gradients(x, weights))
             eigenvalues = torch.linalg.eigvalsh(kernel)
             extremes[:, i, j] = eigenvalues[-1].item(), eigenvalues[0].item()
     rates = np.stack(
@@ -61,8 +56,8 @@ def main(arguments: Namespace) -> None:
 
     def runs() -> Iterator[None]:
         for rule, i, j in np.ndindex(residuals.shape[:3]):
-            weights = weights_of(a.seeds[j], a.depths[i])
-            path = descent.descend(x, y, weights, activation, rates[rule, i, j])
+            weights = networks[i].initial_weights(a.seeds[j], features, device)
+            path = descent.descend(x, y, weights, networks[i], rates[rule, i, j])
             for step, residual in enumerate(islice(path, a.steps + 1)):
                 residuals[rule, i, j, step] = residual
                 if not math.isfinite(residual):
@@ -71,24 +66,23 @@ def main(arguments: Namespace) -> None:
 
     for _ in progress(runs(), residuals[..., 0].size, f"descent {a.dataset.stem}"):
         pass
-    with write_hdf5(a.output, a.made_by) as file:
+    with write_hdf5(a.output, a.record) as file:
         file["residual"] = residuals
         file["learning_rate"] = rates
         file["lambda_max"], file["lambda_min"] = extremes
         file.attrs.update(
-            activation=a.activation, depths=a.depths, seeds=a.seeds, width=a.width, n=n,
-            rules=RULES, steps=a.steps,
+            network_options.settings(a), depths=a.depths, seeds=a.seeds, n=n, rules=RULES,
+            steps=a.steps,
         )  # fmt: skip
 
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_computing(options)
-    options.add_argument("--dataset", type=Path, required=True, help="results/datasets/*.h5")
-    options.add_argument("--activation", required=True, choices=ACTIVATIONS)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    network_options.add(options, without={"depth", *network_options.NTK_ONLY})
     options.add_argument("--depths", type=command.whole_numbers, required=True)
     options.add_argument("--seeds", type=command.whole_numbers, required=True)
-    options.add_argument("--width", type=command.at_least(1), required=True)
     options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
     options.add_argument("--steps", type=command.at_least(1), required=True)
     command.run(main, options)

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from ntkcond import command
 from ntkcond.datasets import registry
 from ntkcond.datasets.torchvision_data import fetch
+from ntkcond.run import command
 
 
 def main(arguments: Namespace) -> None:

@@ -1,30 +1,30 @@
-"""The NTK of every seed and block: results/kernels/{dataset}/{activation}/depth{L}.h5."""
+"""The NTK of every seed and block: results/kernels/{dataset}/{network}/depth{L}.h5."""
 
 from argparse import Namespace
 
 import torch
 
-from ntkcond import command
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.blocks import blocks_of
-from ntkcond.kernel import ntk_tiles, tile_count, tile_size
-from ntkcond.needs import kernel_file_bytes, kernel_need
-from ntkcond.network import TRAINABLE, initial_gradient_map
-from ntkcond.progress import progress
-from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.storage import read_hdf5, require_space, write_hdf5
+from ntkcond.datasets.blocks import blocks_of
+from ntkcond.ntk.empirical import ntk_tiles, tile_count, tile_size
+from ntkcond.run import command
+from ntkcond.run.files import read_hdf5, require_space, write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import kernel_file_bytes, kernel_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
 
 
 def main(arguments: Namespace) -> None:
     """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile."""
     a = arguments
+    network = network_options.network(a)
     device = resolve_device(a.device)
     use_threads(a.threads)
     with read_hdf5(a.dataset) as file:
         x = torch.from_numpy(file["x"][:])
     samples, features = x.shape
     n, blocks = blocks_of(samples, a.block, a.dataset.stem)
-    require_memory(kernel_need(n, samples, features, a.depth, a.width), device)
+    require_memory(kernel_need(n, samples, features, network.depth, network.width), device)
     require_space(
         a.output,
         kernel_file_bytes(len(a.seeds), blocks, n),
@@ -34,19 +34,16 @@ def main(arguments: Namespace) -> None:
 
     def tiles():
         for s, seed in enumerate(a.seeds):
-            gradients = initial_gradient_map(
-                ACTIVATIONS[a.activation], seed, a.depth, a.width, features, device, a.trainable
-            )
+            gradients = network.initial_gradients(seed, features, device)
             for b in range(blocks):
                 factors = gradients(x[b * n : (b + 1) * n].to(device, torch.float64))
                 for tile in ntk_tiles(factors):
                     yield s, b, tile
 
-    with write_hdf5(a.output, a.made_by) as file:
+    with write_hdf5(a.output, a.record) as file:
         file.attrs.update(
-            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
-            trainable=a.trainable, samples=samples, features=features,
-            left_out=samples - blocks * n,
+            network_options.settings(a), seeds=a.seeds, block=n, samples=samples,
+            features=features, left_out=samples - blocks * n,
         )  # fmt: skip
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
         count = len(a.seeds) * blocks * tile_count(n, tile_size(device))
@@ -60,8 +57,11 @@ def main(arguments: Namespace) -> None:
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    command.add_network(options, ACTIVATIONS)
-    command.add_trainable(options, TRAINABLE)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    network_options.add(options)
+    options.add_argument(
+        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
+    )
     command.add_computing(options)
-    options.add_argument("--block", type=command.count_or_all, default=512, help="or all")
+    options.add_argument("--block", type=command.count_or_all, required=True, help="or all")
     command.run(main, options)

@@ -1,22 +1,20 @@
-"""Eigenvalues and κ of every NTK: results/spectra/{dataset}/{activation}/depth{L}.h5."""
+"""Eigenvalues and κ of every NTK: results/spectra/{dataset}/{network}/depth{L}.h5."""
 
 from argparse import Namespace
-from pathlib import Path
 
 import h5py
 import numpy as np
 import torch
 
-from ntkcond import command
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.errors import UserError
-from ntkcond.needs import spectrum_need
-from ntkcond.network import TRAINABLE, initial_weights, is_linear, linear_factor
-from ntkcond.progress import progress
-from ntkcond.rank import rank_bound
-from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.spectrum import linear_network, linear_spectrum_record, rounding, spectrum_record
-from ntkcond.storage import read_hdf5, write_hdf5
+from ntkcond.ntk.rank import rank_bound
+from ntkcond.ntk.spectrum import linear_spectrum_record, rounding, spectrum_record, with_norm
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import spectrum_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
 
 
 def main(arguments: Namespace) -> None:
@@ -25,32 +23,31 @@ def main(arguments: Namespace) -> None:
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
-    activation = ACTIVATIONS[a.activation]
+    network = network_options.network(a)
     with read_hdf5(a.dataset) as file:
         x = file["x"][:]
     features = x.shape[1]
     with read_hdf5(a.kernel) as source:
         kernels = source["kernel"]
-        for name in ("activation", "depth", "width", "seeds", "trainable"):
-            there, wanted = source.attrs[name], vars(a)[name]
-            if not np.array_equal(there, wanted):
+        for name, wanted in {**network_options.settings(a), "seeds": a.seeds}.items():
+            found = source.attrs[name]
+            if not np.array_equal(found, wanted):
                 raise UserError(
-                    f"{a.kernel}: is a kernel of {name} {there}, not {wanted}. Delete it, and"
+                    f"{a.kernel}: is a kernel of {name} {found}, not {wanted}. Delete it, and"
                     " snakemake makes the right one"
                 )
         seeds, blocks, n, _ = kernels.shape
         require_memory(spectrum_need(n, *x.shape), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
-        bounds = [rank_bound(block, activation, a.depth, a.width) for block in inputs]
-        relative = rounding(a.depth, a.width, features, activation.degree or 1)
+        bounds = [rank_bound(block, network) for block in inputs]
+        relative = rounding(network, features)
 
         def records():
             for s, seed in enumerate(a.seeds):
                 linear = None
-                if is_linear(activation, a.depth):
-                    weights = initial_weights(seed, a.depth, a.width, features)
-                    moved = [torch.from_numpy(w).to(device) for w in weights]
-                    linear = linear_network(linear_factor(moved, a.trainable))
+                if network.is_linear:
+                    weights = network.initial_weights(seed, features, device)
+                    linear = with_norm(network.linear_factor(weights))
                 for b, block in enumerate(inputs):
                     kernel = read_kernel(kernels, (s, b), device)
                     if linear:
@@ -61,16 +58,15 @@ def main(arguments: Namespace) -> None:
                         yield spectrum_record(kernel, bounds[b], relative * trace)
 
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
-        found = list(progress(records(), seeds * blocks, label))
+        spectra = list(progress(records(), seeds * blocks, label))
 
-    with write_hdf5(a.output, a.made_by) as file:
-        for name in found[0]:
-            values = np.array([record[name] for record in found])
+    with write_hdf5(a.output, a.record) as file:
+        for name in spectra[0]:
+            values = np.array([record[name] for record in spectra])
             values = values.reshape(seeds, blocks, *values.shape[1:])
             file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
         file.attrs.update(
-            activation=a.activation, depth=a.depth, width=a.width, seeds=a.seeds, block=n,
-            trainable=a.trainable, samples=len(x), features=features,
+            network_options.settings(a), seeds=a.seeds, block=n, samples=len(x), features=features
         )  # fmt: skip
 
 
@@ -89,8 +85,11 @@ def read_kernel(
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    command.add_network(options, ACTIVATIONS)
-    command.add_trainable(options, TRAINABLE)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    network_options.add(options)
+    options.add_argument(
+        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
+    )
     command.add_computing(options)
-    options.add_argument("--kernel", type=Path, required=True, help="results/kernels/…/*.h5")
+    options.add_input("--kernel", required=True, help="results/kernels/…/*.h5")
     command.run(main, options)

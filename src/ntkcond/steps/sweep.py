@@ -1,30 +1,29 @@
-"""κ and min φ over depths, widths and n: results/sweeps/{sweep}/{dataset}/{activation}.h5.
+"""κ and min φ over depths, widths and n: results/sweeps/{sweep}/{dataset}/{network}.h5.
 
 A width of inf is the NTK at infinite width.
 """
 
+import math
 from argparse import Namespace
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import h5py
 import numpy as np
 
-from ntkcond import command, sweep
-from ntkcond.activations import ACTIVATIONS
-from ntkcond.errors import UserError
-from ntkcond.needs import kernel_need
-from ntkcond.network import TRAINABLE
-from ntkcond.progress import progress
-from ntkcond.resources import require_memory, resolve_device, use_threads
-from ntkcond.storage import read_hdf5, write_hdf5
-from ntkcond.sweep import INFINITE, Point
+from ntkcond.ntk.measure import measure
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import kernel_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
 
 
 def main(arguments: Namespace) -> None:
     """Writes a table, each column an array (rows,): depth, width, n, samples and those of
-    `ntkcond.sweep.measure`."""
+    `ntkcond.ntk.measure.measure`."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -35,56 +34,51 @@ def main(arguments: Namespace) -> None:
     sizes = [n for n in sizes if n <= samples]  # of a user's own set, known only here
     if not sizes:
         raise UserError(f"{a.dataset}: has {samples} samples, fewer than any n asked for. Lower it")
-    finite = [int(width) for width in a.widths if width != INFINITE]
+    finite = [int(width) for width in a.widths if width != math.inf]
     largest = max(finite, default=1)
     require_memory(kernel_need(max(sizes), samples, features, max(a.depths), largest), device)
-    points = [
-        Point(depth, width, n, a.blocks, a.trainable)
-        for depth, width, n in product(a.depths, a.widths, sizes)
-    ]
+    blocks = None if a.blocks == "all" else a.blocks
+    points = list(product(a.depths, a.widths, sizes))
 
     def rows() -> Iterator[list[dict]]:
-        for point in points:
-            where = {"depth": point.depth, "width": point.width, "n": point.n}
-            found = sweep.measure(x, ACTIVATIONS[a.activation], point, a.seeds, device)
-            yield [{**where, **row} for row in found]
+        for depth, width, n in points:
+            network = network_options.network(a, depth=depth, width=width)
+            found = measure(x, network, n, blocks, a.seeds, device)
+            yield [{"depth": depth, "width": width, "n": n, **row} for row in found]
 
     label = f"sweep {a.dataset.stem} {a.activation}"
     table = [row for some in progress(rows(), len(points), label) for row in some]
-    with write_hdf5(a.output, a.made_by) as file:
+    with write_hdf5(a.output, a.record) as file:
         for name in table[0]:
             values = np.array([row[name] for row in table])
             file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
-        file.attrs.update(
-            activation=a.activation, trainable=a.trainable, samples=samples, features=features
-        )
+        file.attrs.update(network_options.settings(a), samples=samples, features=features)
 
 
-def width(text: str) -> float:
+def width_or_inf(text: str) -> float:
     """A number of neurons, or inf."""
-    return INFINITE if text == "inf" else float(command.at_least(1)(text))
+    return math.inf if text == "inf" else float(command.at_least(1)(text))
 
 
-def blocks(text: str) -> int | None:
-    """A number of blocks; None for all."""
-    return None if text == "all" else command.at_least(1)(text)
+def blocks_or_all(text: str) -> int | str:
+    """A number of blocks, or "all"."""
+    return text if text == "all" else command.at_least(1)(text)
 
 
 if __name__ == "__main__":
     options = command.parser(__doc__)
     command.add_computing(options)
-    options.add_argument("--dataset", type=Path, required=True, help="results/datasets/*.h5")
-    options.add_argument("--activation", required=True, choices=ACTIVATIONS)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    network_options.add(options, without=("depth", "width"))
     options.add_argument("--depths", type=command.whole_numbers, required=True)
     options.add_argument("--seeds", type=command.whole_numbers, required=True)
     options.add_argument(
-        "--widths", type=lambda text: [width(word) for word in text.split(",")], required=True,
-        help="such as 64,512,inf",
+        "--widths", type=lambda text: [width_or_inf(word) for word in text.split(",")],
+        required=True, help="such as 64,512,inf",
     )  # fmt: skip
     options.add_argument(
         "--sizes", type=lambda text: [command.count_or_all(word) for word in text.split(",")],
         required=True, help="samples in one NTK, such as 48,512 or all",
     )  # fmt: skip
-    options.add_argument("--blocks", type=blocks, required=True, help="at most; or all")
-    command.add_trainable(options, TRAINABLE)
+    options.add_argument("--blocks", type=blocks_or_all, required=True, help="at most; or all")
     command.run(main, options)

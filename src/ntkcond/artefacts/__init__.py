@@ -1,0 +1,1 @@
+"""One module an artefact: SPEC describes it, `table` gives its numbers, `draw` a figure of them."""

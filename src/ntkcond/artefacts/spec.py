@@ -1,0 +1,31 @@
+"""What an artefact says of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A module's `SPEC = Spec(…)`, of literals only: it is read without running the module.
+
+    title, section, caption: in the report, the last in reStructuredText. inputs: the module's
+    `table` gets each by this name: other artefacts, as data frames; `sweep/…`, `spectrum`,
+    `closest_pair`, `descent`, `sgd`: the paths of these jobs' files, for the data sets of
+    `datasets`. `artefacts`: the records of all artefacts that have costs. settings: what else
+    `table` gets, by the setting's place in the config: training.rate_for. datasets: the entry of
+    the config's `figures` that lists the artefact's data sets. about: experiment or training: all
+    of these settings are kept in the provenance. files: suffixes; `draw` makes .pdf and .png,
+    `markdown` .md, `html` .html. reported: which of them the report shows. default: whether
+    `snakemake` makes it without a target; costs: whether it is in the table of costs."""
+
+    title: str
+    section: str
+    caption: str
+    inputs: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    datasets: str | None = None
+    about: str | None = None
+    files: tuple[str, ...] = (".pdf", ".png", ".csv")
+    reported: tuple[str, ...] = (".pdf", ".png", ".csv", ".html")
+    default: bool = True
+    costs: bool = True

@@ -1,0 +1,86 @@
+"""How figures look: sizes, fonts, colours; and how they are saved, to the same bytes each time."""
+
+import io
+import json
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
+
+from ntkcond.run.files import replacing
+
+TEXT_WIDTH = 5.5  # inches: a single-column paper's text; half of it is still legible
+# Okabe & Ito's colours, told apart in every common form of colour blindness; yellow is left out,
+# which white paper swallows. Markers and dashes carry the same in black and white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "0.45"
+
+SETTINGS = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same on every machine
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "pdf.fonttype": 42,  # TrueType, embedded: text stays text
+    "savefig.dpi": 300,
+}
+
+
+def figure(height: float, width: float = TEXT_WIDTH) -> Figure:
+    """An empty figure of this size in inches; draw it within `look()`."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def look() -> mpl.rc_context:
+    """The context in which figures are drawn and saved."""
+    return mpl.rc_context(SETTINGS)
+
+
+def depth_colours(count: int) -> np.ndarray:
+    """Colours (count, 4) for curves ordered by depth, from light to dark."""
+    return mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, count))
+
+
+class PlainLog(LogFormatter):
+    """0.3 rather than 3 × 10⁻¹, at as many ticks of a log axis as have room."""
+
+    def __init__(self) -> None:
+        super().__init__(minor_thresholds=(2, 0.5))
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def save(drawn: Figure, path: Path | str, record: dict | None = None) -> None:
+    """Saves a figure as its path's suffix says (.pdf, .png), without a date, with its
+    provenance."""
+    path = Path(path)
+    key = {"pdf": "Keywords", "png": "provenance"}[path.suffix[1:]]
+    metadata = {
+        key: json.dumps(record),
+        **({"CreationDate": None} if path.suffix == ".pdf" else {}),
+    }
+    picture = io.BytesIO()  # on a full disk matplotlib's PDF fails with an error of its own
+    with look():
+        drawn.savefig(picture, format=path.suffix[1:], metadata=metadata)
+    with replacing(path) as temporary:
+        temporary.write_bytes(picture.getvalue())

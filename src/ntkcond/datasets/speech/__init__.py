@@ -1,0 +1,1 @@
+"""From a corpus of FLAC files to frames of log-mel features."""

@@ -1,0 +1,178 @@
+"""The paper's networks (Eq. 1–3): initial weights, and the two factors of every weight's gradient.
+
+    α⁰ = x,   αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹) for l = 1..L,   f = Wᴸ⁺¹ αᴸ
+
+Depth L is the number of hidden layers, m their width; no biases; one output for every NTK.
+The Snakefile reads the fields in every job: numpy and torch are imported where they are needed.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ntkcond.networks.activations import ACTIVATIONS, Activation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+TRAINABLE = ("all", "first")
+
+
+class LayerGradient(NamedTuple):
+    """∂f/∂Wˡ of n samples as its two factors: the gradient of sample i is backward[i] forward[i]ᵀ.
+
+    forward: αˡ⁻¹, (n, m_{l−1}) float64.
+    backward: ∂f/∂(Wˡ αˡ⁻¹), (n, m_l) float64; None stands for a column of ones.
+    """
+
+    forward: "torch.Tensor"
+    backward: "torch.Tensor | None"
+
+    def rows(self, rows: slice) -> "LayerGradient":
+        """The factors of some of the samples (views)."""
+        return LayerGradient(
+            self.forward[rows], None if self.backward is None else self.backward[rows]
+        )
+
+
+GradientMap = Callable[["torch.Tensor"], list[LayerGradient]]
+
+
+@dataclass(frozen=True)
+class MLP:
+    """A network, and the weights whose gradients its NTK is made of.
+
+    Each field is an option of the command line (`ntkcond.steps.network_options`). Its metadata:
+    help; minimum of a number; choices of a word, or of what they name; ntk_only, of a field that
+    training has no use for.
+
+    width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
+    trainable: of all layers, or of the first alone, the other weights fixed (Eq. 12, Thm 5.1).
+    """
+
+    activation: Activation = field(metadata={"choices": ACTIVATIONS, "help": "σ"})
+    depth: int = field(metadata={"minimum": 0, "help": "hidden layers"})
+    width: float = field(metadata={"minimum": 1, "help": "neurons in each hidden layer"})
+    trainable: str = field(
+        default="all",
+        metadata={"choices": TRAINABLE, "help": "layers whose NTK it is", "ntk_only": True},
+    )
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether f is linear in x: a linear activation, or no hidden layer at all."""
+        return self.activation.linear or self.depth == 0
+
+    def _shapes(self, features: int, outputs: int) -> list[tuple[int, int]]:
+        """Of W¹ … Wᴸ⁺¹."""
+        sizes = [features, *(int(self.width) for _ in range(self.depth)), outputs]
+        return list(zip(sizes[1:], sizes[:-1], strict=True))
+
+    def weights(self, seed: int, features: int, outputs: int = 1) -> "list[np.ndarray]":
+        """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m).
+
+        Each matrix comes from a counter-based stream (Philox) of its own, named by seed, depth,
+        layer and shape alone: the same on every device and machine and in any order of jobs.
+        """
+        import numpy as np
+
+        weights = []
+        for layer, shape in enumerate(self._shapes(features, outputs), start=1):
+            stream = np.random.Philox(np.random.SeedSequence([seed, self.depth, layer, *shape]))
+            weights.append(np.random.Generator(stream).standard_normal(shape))
+        return weights
+
+    def weight_count(self, features: int, outputs: int = 1) -> float:
+        """Number of weights P: no NTK of a network with one output has a rank above it."""
+        if self.depth and self.width == math.inf:
+            return math.inf
+        return sum(rows * columns for rows, columns in self._shapes(features, outputs))
+
+    def rounding_stages(self, features: int) -> tuple[int, int]:
+        """How many stages of rounding an entry of K takes, and the longest sum of products in one.
+
+        2L + 1 stages: forward, backward, Gram, with sums of up to max(m, d) products. An activation
+        with σ(a z) = aᵏ σ(z) multiplies every earlier error by k. Of activations without such a k,
+        curvature adds to the error; tests find it within the bound of k = 1. At infinite width
+        no sum is longer than d.
+        """
+        degree = self.activation.degree or 1
+        stages = 2 * sum(degree**layer for layer in range(self.depth)) + 1
+        summed = self.depth and self.width != math.inf
+        return stages, max(int(self.width) if summed else 0, features)
+
+    def layer_gradients(
+        self, x: "torch.Tensor", weights: "Sequence[torch.Tensor]"
+    ) -> list[LayerGradient]:
+        """The gradient of f with respect to each trainable Wˡ, factored, for each row of x.
+
+        x: (n, d) float64; weights: as `weights` draws them, on x's device.
+        """
+        from ntkcond.networks.gaussian import normalisation
+
+        width = weights[-1].shape[1]
+        scale = math.sqrt(normalisation(self.activation) / width)
+        forward, slopes = [x], []
+        for w in weights[:-1]:
+            z = forward[-1] @ w.T
+            slopes.append(self.activation.slope(z).mul_(scale))
+            forward.append(self.activation.value(z).mul_(scale))
+
+        backward: list[torch.Tensor | None] = [None]  # of the output itself: ∂f/∂f = 1
+        for w, slope in zip(weights[:0:-1], reversed(slopes), strict=True):
+            above = w if backward[-1] is None else backward[-1] @ w
+            backward.append(slope.mul_(above))
+        layers = [LayerGradient(*pair) for pair in zip(forward, reversed(backward), strict=True)]
+        return layers[:1] if self.trainable == "first" else layers
+
+    def linear_factor(self, weights: "Sequence[torch.Tensor]") -> "torch.Tensor":
+        """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3).
+
+        There αˡ = Pₗ x and the back-propagated vectors δˡ do not depend on x, so that
+        K = X M Xᵀ with M = Σₗ ‖δˡ⁺¹‖² PₗᵀPₗ, l = 0..L. R is the triangular factor of a QR
+        decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
+        its condition number. With the first layer alone trainable, R = ‖δ¹‖ I.
+        """
+        import torch
+
+        features, width = weights[0].shape[1], weights[-1].shape[1]
+        scale = 1.0 / math.sqrt(width)
+        product = torch.eye(features, dtype=weights[0].dtype, device=weights[0].device)
+        products = [product]
+        for w in weights[:-1]:
+            product = w @ product * scale
+            products.append(product)
+
+        norms, delta = [1.0], None
+        for w in weights[:0:-1]:
+            delta = (w if delta is None else delta @ w) * scale
+            norms.append(torch.linalg.vector_norm(delta).item())
+        if self.trainable == "first":
+            return products[0] * norms[-1]
+        stack = torch.cat([p * norm for p, norm in zip(products, reversed(norms), strict=True)])
+        return torch.linalg.qr(stack, mode="r").R
+
+    def gradients(self, weights: "Sequence[torch.Tensor]") -> GradientMap:
+        """A function from x (n, d) to factors whose NTK (`ntkcond.ntk.empirical`) is that of the
+        network, as few as there need be: one for each trainable layer, or a single (n, d) one,
+        X Rᵀ, where the network is linear (`linear_factor`)."""
+        if self.is_linear:
+            transposed = self.linear_factor(weights).T
+            return lambda x: [LayerGradient(x @ transposed, None)]
+        return lambda x: self.layer_gradients(x, weights)
+
+    def initial_weights(
+        self, seed: int, features: int, device: "torch.device | str" = "cpu"
+    ) -> "list[torch.Tensor]":
+        """`weights` of one output as tensors on a device."""
+        import torch
+
+        return [torch.from_numpy(w).to(device) for w in self.weights(seed, features)]
+
+    def initial_gradients(
+        self, seed: int, features: int, device: "torch.device | str" = "cpu"
+    ) -> GradientMap:
+        """`gradients` at the network's initial weights."""
+        return self.gradients(self.initial_weights(seed, features, device))

@@ -1,0 +1,1 @@
+"""Neural tangent kernels, empirical and at infinite width: closest pair, rank, spectrum."""

@@ -1,0 +1,327 @@
+"""The closest pair of gradients among many samples: most pairs are ruled out, with proof.
+
+cos φ_ij = ⟨uᵢ, uⱼ⟩ with unit gradients u = ∇f/‖∇f‖ (Def. 2.1). Let p be a gradient's coordinates in
+some orthonormal directions, and r = √(1 − ‖p‖²) the length of the rest. By Cauchy–Schwarz
+
+    cos φ_ij ≤ ⟨pᵢ, pⱼ⟩ + rᵢ rⱼ,
+
+a product of vectors of 129 entries in place of the d + 2 L m that a kernel entry takes; and pairs
+whose right-hand side is below a cosine already found need no more. Good directions are the
+leading ones of the gradients of a few samples, the landmarks. Right-hand sides are computed in
+float32, and their rounding is bounded: nothing is ruled out by guess.
+
+Bounds on rounding are the classical ones, of sums of k products in any order,
+|fl(x·y) − x·y| ≤ γₖ ‖x‖ ‖y‖ with γₖ = k u / (1 − k u) (Higham, Accuracy and Stability of Numerical
+Algorithms, 3.1).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from ntkcond.networks.mlp import LayerGradient
+from ntkcond.run.errors import UserError
+
+LANDMARKS = 512
+DIRECTIONS = 128
+BRUTE_FORCE_UP_TO = 2048  # samples: below, landmarks cost as much as all pairs
+PAIRS_AT_ONCE = 2048  # gathered one by one; of more than twice as many, a whole tile is quicker
+UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
+UNDERFLOW = 2.0**-100  # more than all that a sum of fewer than 2²⁰ products loses below 2⁻¹²⁶
+
+
+class ClosestPair(NamedTuple):
+    """The two samples whose gradients have the smallest angle, in degrees; vanished: samples left
+    out because their gradient is 0."""
+
+    angle_deg: float
+    first: int
+    second: int
+    vanished: int
+
+
+class Tile(NamedTuple):
+    """Two ranges of positions among the samples, `rows` at or below `columns`."""
+
+    rows: slice
+    columns: slice
+
+
+@dataclass(frozen=True)
+class UnitGradients:
+    """The unit gradients of the samples `index`, (n,); made of the factors a tile at a time.
+
+    lengths: of each layer the norms of its factors, and the share ‖Aˡ⁻¹‖ ‖Δˡ‖ / ‖∇f‖ that the layer
+    has in the gradient's norm, (samples,) each.
+    """
+
+    factors: Sequence[LayerGradient]
+    lengths: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+    index: torch.Tensor
+
+    def rounding(self, dtype: torch.dtype) -> float:
+        """What rounding adds to a cosine at most.
+
+        A sum of k products in each of two inner products, their product, a sum over the layers,
+        and the four factors themselves rounded to dtype: γ of 2 k + L + 8. In float64 before that:
+        k + 4 roundings in a norm, 6 k + 2 L + 50 in both factors of a sample, for two samples.
+        """
+        longest = max(part.shape[1] for f in self.factors for part in f if part is not None)
+        layers = len(self.factors)
+        products = gamma(2 * longest + layers + 8, dtype) + UNDERFLOW
+        return products + 1.01 * gamma(12 * longest + 4 * layers + 100, torch.float64)
+
+    def layers(
+        self, positions: slice | torch.Tensor, dtype: torch.dtype = torch.float64
+    ) -> Iterator[LayerGradient]:
+        """Factors of the unit gradients of some of the samples, layer by layer: those of forward of
+        norm 1, those of backward of the layer's share."""
+        rows = self.index[positions]
+        for (forward, backward), (long, high, share) in zip(
+            self.factors, self.lengths, strict=True
+        ):
+            unit = forward[rows].div_(long[rows, None])
+            if backward is None:
+                yield LayerGradient(unit.mul_(share[rows, None]).to(dtype), None)
+            else:
+                scaled = backward[rows].div_(high[rows, None]).mul_(share[rows, None])
+                yield LayerGradient(unit.to(dtype), scaled.to(dtype))
+
+    def cosines(
+        self,
+        rows: slice | torch.Tensor,
+        columns: slice | torch.Tensor,
+        dtype: torch.dtype = torch.float64,
+    ) -> torch.Tensor:
+        """cos φ of each of the rows with each of the columns: Σₗ (Aᵣ Aᵪᵀ) ∘ (Δᵣ Δᵪᵀ)."""
+        total = None
+        for r, c in zip(self.layers(rows, dtype), self.layers(columns, dtype), strict=True):
+            product = r.forward @ c.forward.T
+            if r.backward is not None:
+                product.mul_(r.backward @ c.backward.T)
+            total = product if total is None else total.add_(product)
+        return total
+
+    def cosines_of_pairs(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """cos φ of each first with its second, float64."""
+        total = torch.zeros(len(first), dtype=torch.float64, device=first.device)
+        for f, s in zip(self.layers(first), self.layers(second), strict=True):
+            product = f.forward.mul_(s.forward).sum(1)
+            if f.backward is not None:
+                product.mul_(f.backward.mul_(s.backward).sum(1))
+            total.add_(product)
+        return total
+
+
+def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
+    """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
+
+    factors: of n samples, as a `ntkcond.networks.mlp.GradientMap` gives them, float64. tile:
+    samples in one comparison with as many others.
+
+    That of the comparison of all pairs in float64: every pair that is left out has a cosine that
+    no order of summation in float64 finds above that of the pair returned. Of pairs that float64
+    cannot tell apart, any one. Near a cosine of 1 that is so for angles below 10⁻⁶ degrees.
+    Leave duplicates and zero rows out beforehand (`ntkcond.datasets.duplicates.distinct_rows`);
+    gradients that vanish, as those of samples that switch off a whole layer of a narrow ReLU
+    network, are left out here. Nothing of K is kept.
+
+    Raises UserError if fewer than two gradients are left, or one is beyond float64.
+    """
+    samples = len(factors[0].forward)
+    tile = tile or (1024 if factors[0].forward.device.type == "cpu" else 4096)
+    unit = unit_gradients(factors)
+    if len(unit.index) < 2:
+        raise UserError(
+            f"only {len(unit.index)} of {samples} samples have a gradient other than 0, so there"
+            " is no angle. A network this narrow and deep is switched off: raise width"
+        )
+    search = _all_pairs if len(unit.index) <= BRUTE_FORCE_UP_TO else _pruned
+    _, *pair = search(unit, tile)
+    first, second = torch.tensor([pair], device=unit.index.device).sort().values.T
+    cosine = unit.cosines_of_pairs(first, second).item()  # whichever way the pair was found
+    angle = math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
+    return ClosestPair(
+        angle, int(unit.index[first]), int(unit.index[second]), samples - len(unit.index)
+    )
+
+
+def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
+    """Those that do not vanish. No square of a norm is formed: it might leave float64's range."""
+    sizes, norms = [], []
+    for forward, backward in factors:
+        long = _norms(forward)
+        high = torch.ones_like(long) if backward is None else _norms(backward)
+        norms.append((long, high))
+        sizes.append(long * high)
+    size = torch.stack(sizes)
+    largest = size.amax(0)
+    if not largest.isfinite().all():
+        raise UserError(
+            f"{int((~largest.isfinite()).sum())} gradients are beyond the range of float64, so"
+            " there is no angle. Lower the depth, or scale the samples down"
+        )
+    shares = size / _or_one(largest)
+    shares /= _or_one(torch.linalg.vector_norm(shares, dim=0))
+    lengths = [
+        (_or_one(long), _or_one(high), share)
+        for (long, high), share in zip(norms, shares, strict=True)
+    ]
+    return UnitGradients(factors, lengths, largest.nonzero().flatten())
+
+
+def _norms(rows: torch.Tensor) -> torch.Tensor:
+    """‖·‖ of each row, by its largest entry: without overflow."""
+    norms = []
+    for some in rows.split(1024):
+        largest = torch.linalg.vector_norm(some, math.inf, dim=1)
+        norms.append(largest * torch.linalg.vector_norm(some / _or_one(largest)[:, None], dim=1))
+    return torch.cat(norms)
+
+
+def _or_one(lengths: torch.Tensor) -> torch.Tensor:
+    """To divide by: 0 / 1 is 0."""
+    return torch.where(lengths == 0, 1.0, lengths)
+
+
+def gamma(terms: int, dtype: torch.dtype) -> float:
+    """γ of so many terms."""
+    product = terms * UNIT_ROUNDOFF[dtype]
+    return product / (1 - product) if product < 0.5 else math.inf
+
+
+Found = tuple[float, int, int]  # a cosine, and the positions of its two samples
+
+
+def _tiles(n: int, tile: int) -> Iterator[Tile]:
+    """On and below the diagonal."""
+    for row in range(0, n, tile):
+        for column in range(0, row + 1, tile):
+            yield Tile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
+
+
+def _without_the_diagonal(values: torch.Tensor, tile: Tile) -> torch.Tensor:
+    """In a tile on the diagonal, −∞ for a sample with itself, and for pairs seen from behind."""
+    if tile.rows == tile.columns:
+        values.tril_(-1).add_(torch.full_like(values, -math.inf).triu_())
+    return values
+
+
+def _largest(values: torch.Tensor, tile: Tile) -> Found:
+    position = int(values.argmax())
+    i, j = divmod(position, values.shape[1])
+    return float(values[i, j]), tile.rows.start + i, tile.columns.start + j
+
+
+def _all_pairs(unit: UnitGradients, edge: int) -> Found:
+    """Every cosine in float64."""
+    found = []
+    for tile in _tiles(len(unit.index), edge):
+        values = unit.cosines(tile.rows, tile.columns)
+        found.append(_largest(_without_the_diagonal(values, tile), tile))
+    return max(found)
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Upper bounds of cosines: cos φ_ij ≤ ⟨zᵢ, zⱼ⟩ + slack as computed, where z, (n, k + 1), are
+    the coordinates p and the length r of the rest."""
+
+    coordinates: torch.Tensor
+    slack: float
+
+    def of(self, tile: Tile) -> torch.Tensor:
+        """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
+        z = self.coordinates
+        return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
+
+
+def _pruned(unit: UnitGradients, edge: int) -> Found:
+    """The largest cosine, from the tile with the highest ceiling down to where all are lower."""
+    ceilings = ceilings_of(unit)
+    rounding = unit.rounding(torch.float64)  # of the cosines that ceilings are held against
+    highest = [(_largest(ceilings.of(tile), tile), tile) for tile in _tiles(len(unit.index), edge)]
+    pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
+    best = _best_of_pairs(unit, *torch.tensor(pairs, device=unit.index.device).T)
+    for (ceiling, _, _), tile in sorted(highest, key=lambda found: -found[0][0]):
+        threshold = best[0] - ceilings.slack - rounding
+        if ceiling <= threshold:
+            break
+        best = max(best, _best_of_tile(unit, tile, ceilings.of(tile) > threshold, best[0]))
+    return best
+
+
+def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: torch.Tensor, best: float) -> Found:
+    """The largest cosine among a tile's candidates, a mask; where they are many, they are first
+    held against the whole cosines in float32, and if that does not help computed in float64."""
+    if candidates.count_nonzero() > 2 * PAIRS_AT_ONCE:
+        dtype = _fast_dtype()
+        values = unit.cosines(tile.rows, tile.columns, dtype)
+        slack = unit.rounding(dtype) + unit.rounding(torch.float64) + UNIT_ROUNDOFF[dtype]
+        candidates &= values > best - slack
+        if candidates.count_nonzero() > 2 * PAIRS_AT_ONCE:
+            values = unit.cosines(tile.rows, tile.columns)
+            return _largest(_without_the_diagonal(values, tile), tile)
+    first, second = candidates.nonzero(as_tuple=True)
+    if not len(first):
+        return (-math.inf, 0, 0)
+    return _best_of_pairs(unit, first + tile.rows.start, second + tile.columns.start)
+
+
+def _best_of_pairs(unit: UnitGradients, first: torch.Tensor, second: torch.Tensor) -> Found:
+    found = []
+    for f, s in zip(first.split(PAIRS_AT_ONCE), second.split(PAIRS_AT_ONCE), strict=True):
+        cosines = unit.cosines_of_pairs(f, s)
+        position = int(cosines.argmax())
+        found.append((float(cosines[position]), int(f[position]), int(s[position])))
+    return max(found)
+
+
+def _fast_dtype() -> torch.dtype:
+    """float32, unless torch was told to make less of it (TF32, bfloat16), for which γ is wrong."""
+    return torch.float32 if torch.get_float32_matmul_precision() == "highest" else torch.float64
+
+
+def ceilings_of(unit: UnitGradients) -> Ceilings:
+    """From `LANDMARKS` samples at even distances and their `DIRECTIONS` leading directions.
+
+    Let G hold the landmarks' unit gradients (parameters × landmarks), M = GᵀG their cosines, T the
+    leading eigenvectors of M over the roots of their eigenvalues, all of it as computed, and
+    B = G T. With e ≥ ‖BᵀB − I‖, which is measured, the polar factor W of B has orthonormal columns
+    and B = W S, ‖S − I‖ ≤ e. The coordinates p = Wᵀu of a unit gradient u are within e of
+    Bᵀu = Tᵀ (Gᵀu), so within δ, the sum of e and of all rounding on the way, of the q that is kept.
+    Hence ⟨pᵢ, pⱼ⟩ ≤ ⟨qᵢ, qⱼ⟩ + 2 δ + δ², and 1 − ‖p‖² ≤ 1 − ‖q‖² + 2 δ (1 + δ), whose root, rounded
+    up, is kept as r. ‖(q, r)‖² ≤ 1 + 4 δ bounds the rounding of the product itself.
+    """
+    n, dtype = len(unit.index), _fast_dtype()
+    landmarks = torch.arange(min(LANDMARKS, n), device=unit.index.device) * n // min(LANDMARKS, n)
+    count = len(landmarks)
+    gram = unit.cosines(landmarks, landmarks)
+    eigenvalues, vectors = torch.linalg.eigh((gram + gram.T) / 2)
+    # directions that hold next to nothing of the landmarks would only magnify rounding
+    leading = eigenvalues[-DIRECTIONS:] > 1e-5 * count
+    scale = eigenvalues[-DIRECTIONS:][leading].rsqrt()
+    to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
+
+    entry = unit.rounding(torch.float64)  # the error of each cosine
+    sums = gamma(2 * count + 2, torch.float64)
+    size = torch.linalg.matrix_norm(to_coordinates).item()  # Frobenius, as below
+    orthonormal = torch.eye(len(scale), dtype=gram.dtype, device=gram.device)
+    away = to_coordinates.T @ gram @ to_coordinates - orthonormal
+    e = torch.linalg.matrix_norm(away).item() + 1.01 * size**2 * count * (entry + sums)
+    delta = e + 1.01 * size * math.sqrt(count) * (entry + sums) + 2 * UNIT_ROUNDOFF[dtype]
+
+    kept = torch.empty(n, len(scale) + 1, dtype=dtype, device=gram.device)
+    for start in range(0, n, 1024):
+        rows = slice(start, min(start + 1024, n))
+        q = (unit.cosines(rows, landmarks) @ to_coordinates).to(dtype)
+        rest = (1 - q.double().square().sum(1) + 3 * delta).clamp_(min=0).sqrt_()
+        kept[rows, :-1] = q
+        kept[rows, -1] = rest * (1 + 4 * UNIT_ROUNDOFF[dtype])
+    product = gamma(len(scale) + 1, dtype) * (1 + 5 * delta)
+    # one rounding more: of what the products are compared with
+    slack = 2 * delta + delta**2 + product + 2 * UNIT_ROUNDOFF[dtype] + UNDERFLOW
+    return Ceilings(kept, slack)

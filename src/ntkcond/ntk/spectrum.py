@@ -1,0 +1,222 @@
+"""Extreme eigenvalues of an NTK, each with a bound on its error, and the verdict on κ.
+
+κ = λ_max/λ_min (Eq. 6) is only as good as λ_min, which for near-parallel data lies many orders
+of magnitude below λ_max. So every λ_min here comes with a bound on its error, and every κ with
+a verdict: `resolved`, `singular` (κ = ∞, known from the inputs: `ntkcond.ntk.rank`) or `unresolved`
+(λ_min is below its bound: κ is only known to be large).
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ntkcond.networks.mlp import MLP
+from ntkcond.run.errors import UserError
+
+UNIT_ROUNDOFF = 2.0**-53
+FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
+
+RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
+
+
+class Extremes(NamedTuple):
+    """The ends of a spectrum. `error` bounds |computed − exact| for both of them;
+    eigenvalues: all of them, (n,) ascending, where they were computed."""
+
+    lambda_max: float
+    lambda_min: float
+    error: float
+    eigenvalues: np.ndarray | None = None
+
+
+class ConditionNumber(NamedTuple):
+    """κ with the interval that its error bound leaves, and the verdict.
+
+    singular: value = lower = upper = ∞. unresolved: value = lower, upper = ∞."""
+
+    value: float
+    lower: float
+    upper: float
+    verdict: str
+
+
+def rounding(network: MLP, features: int) -> float:
+    """e: the relative error that rounding leaves in a float64 inner product of gradients.
+
+    |δK_ij| ≤ e times the product of the norms that go into it. The worst case grows with the number
+    of terms k of a sum. This is the probabilistic estimate, 4 √k u a stage
+    (`MLP.rounding_stages`), which independent roundings exceed with a probability below 10⁻³
+    (Higham & Mary, SIAM J. Sci. Comput. 41, A2815, 2019).
+    """
+    stages, longest_sum = network.rounding_stages(features)
+    return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
+
+
+def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extremes:
+    """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
+
+    kernel: (n, n) float64, exactly symmetric, contiguous; its memory is used up when
+    n > FULL_SPECTRUM_UP_TO. kernel_error: a bound on the norm of what rounding added to it, which
+    moves no eigenvalue by more; 0 bounds the error with respect to the matrix as it is given.
+    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7).
+    """
+    n = len(kernel)
+    if n > FULL_SPECTRUM_UP_TO:
+        return _cholesky_lanczos(kernel, kernel_error)
+    eigenvalues = torch.linalg.eigvalsh(kernel).cpu().numpy()
+    error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + kernel_error
+    return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
+
+
+def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
+    """λ_max by Lanczos; λ_min by Lanczos on the inverse, through a Cholesky factor in K's memory.
+
+    Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 (n+1) u tr K
+    (Higham, Accuracy and Stability of Numerical Algorithms, Thms 10.3 and 8.5, with
+    ‖ |C||C|ᵀ ‖ ≤ ‖C‖_F² = tr K). K is shifted by the whole error first: a kernel that rounding
+    left slightly indefinite then has a factor too.
+    """
+    n = len(kernel)
+    # λ_max of an NTK stands far off and is found by the tenth product; λ_min does not
+    lambda_max, residual = _largest(n, lambda v: kernel @ v, kernel.device, 0.0, basis=10)
+    error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * kernel.diagonal().sum().item()
+    kernel.diagonal().add_(error)
+    info = torch.empty((), dtype=torch.int32, device=kernel.device)
+    column_major = kernel.mT  # K = Kᵀ, so that LAPACK works in place
+    factor, info = torch.linalg.cholesky_ex(column_major, out=(column_major, info))
+    if info.item():
+        raise UserError(
+            f"a kernel of {n} samples is not positive semi-definite, which no NTK can be:"
+            " its file is damaged; delete it and run again"
+        )
+
+    def solve(v: torch.Tensor) -> torch.Tensor:
+        half = torch.linalg.solve_triangular(factor, v[:, None], upper=False)
+        return torch.linalg.solve_triangular(factor.mT, half, upper=True)[:, 0]
+
+    inverse, inverse_residual = _largest(n, solve, kernel.device, 1e-10, basis=20)
+    shifted = 1.0 / inverse
+    return Extremes(
+        lambda_max, shifted - error, error + max(residual, shifted**2 * inverse_residual)
+    )
+
+
+def _largest(
+    n: int,
+    product: Callable[[torch.Tensor], torch.Tensor],
+    device: torch.device,
+    tolerance: float,
+    basis: int,
+) -> tuple[float, float]:
+    """The largest eigenvalue of a symmetric operator and the norm of its residual, by Lanczos,
+    restarted after so many vectors."""
+    from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, which small kernels spare
+
+    def matvec(v: np.ndarray) -> np.ndarray:
+        return product(torch.from_numpy(v.ravel()).to(device)).cpu().numpy()
+
+    start = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
+    operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
+    (value,), vectors = eigsh(operator, k=1, which="LA", v0=start, tol=tolerance, ncv=min(basis, n))
+    vector = vectors[:, 0]
+    return float(value), float(np.linalg.norm(matvec(vector) - value * vector))
+
+
+def nonzero_eigenvalues(
+    factor: torch.Tensor, factor_error: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The non-zero eigenvalues of K = Φ Φᵀ, ascending, and a bound on the error of each.
+
+    factor: Φ (n, d) float64; factor_error: a bound on the norm of what rounding added to it.
+    They are the squared singular values of Φ: a d × d problem for n > d, whose relative error grows
+    as √κ where an eigensolver's on K grows as κ. Singular values within their error of zero,
+    max(n, d) ε σ_max as in LAPACK's and NumPy's rank plus factor_error, count as zero.
+    """
+    rows, columns = factor.shape
+    if rows > columns:
+        factor = torch.linalg.qr(factor, mode="r").R
+    sigma = torch.linalg.svdvals(factor).cpu().numpy()[::-1]
+    error = 2 * UNIT_ROUNDOFF * max(rows, columns) * sigma[-1] + factor_error
+    sigma = sigma[sigma > error]
+    return sigma**2, (2 * sigma + error) * error
+
+
+def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNumber:
+    """κ of an (n, n) kernel whose rank is known to be at most `rank_bound`."""
+    largest, smallest, error = extremes.lambda_max, extremes.lambda_min, extremes.error
+    if rank_bound < n:
+        return ConditionNumber(math.inf, math.inf, math.inf, SINGULAR)
+    lower = (largest - error) / (max(smallest, 0.0) + error)
+    if smallest <= error:
+        return ConditionNumber(lower, lower, math.inf, UNRESOLVED)
+    return ConditionNumber(
+        largest / smallest, lower, (largest + error) / (smallest - error), RESOLVED
+    )
+
+
+def spectrum_record(
+    kernel: torch.Tensor, rank_bound: int, kernel_error: float = 0.0
+) -> dict[str, float | int | str | np.ndarray]:
+    """What is kept of a kernel's spectrum, by the names of the spectrum file and of
+    results/conditioning.csv; `eigenvalues` (n,) only where all were computed.
+
+    kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.ntk.rank.rank_bound` of
+    its inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
+    """
+    n = len(kernel)
+    rank_bound = min(rank_bound, int(kernel.diagonal().count_nonzero()))
+    extremes = extreme_eigenvalues(kernel, kernel_error)
+    kappa = condition_number(extremes, n, rank_bound)
+    record = {
+        "lambda_max": extremes.lambda_max,
+        "lambda_min": extremes.lambda_min,
+        "lambda_min_error": extremes.error,
+        "rank_bound": rank_bound,
+        "kappa": kappa.value,
+        "kappa_lower": kappa.lower,
+        "kappa_upper": kappa.upper,
+        "verdict": kappa.verdict,
+    }
+    if extremes.eigenvalues is not None:
+        record["eigenvalues"] = extremes.eigenvalues
+    return record
+
+
+class LinearFactor(NamedTuple):
+    """R of a linear network, K = Φ Φᵀ with Φ = X Rᵀ (`ntkcond.networks.mlp.MLP.linear_factor`).
+    transposed: Rᵀ, (d, d) float64; norm: ‖R‖, its largest singular value."""
+
+    transposed: torch.Tensor
+    norm: float
+
+
+def with_norm(factor: torch.Tensor) -> LinearFactor:
+    """From R, (d, d) float64."""
+    return LinearFactor(factor.T, torch.linalg.matrix_norm(factor, 2).item())
+
+
+def linear_spectrum_record(
+    kernel: torch.Tensor, rank_bound: int, relative: float, x: torch.Tensor, factor: LinearFactor
+) -> dict[str, float | int | str | np.ndarray]:
+    """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
+    smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, filled up with NaN to
+    min(n, d) entries.
+
+    x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
+    ‖X‖ ‖R‖, and Φ itself may be much smaller.
+    """
+    size = factor.norm * torch.linalg.matrix_norm(x).item()
+    values, errors = nonzero_eigenvalues(x @ factor.transposed, relative * size)
+    found = len(values) > 0
+    return spectrum_record(kernel, rank_bound, relative * size**2) | {
+        "nonzero_rank": len(values),
+        "nonzero_lambda_min": values[0] if found else math.nan,
+        "nonzero_lambda_min_error": errors[0] if found else math.nan,
+        "nonzero_kappa": values[-1] / values[0] if found else math.nan,
+        "nonzero_eigenvalues": np.pad(
+            values, (0, min(x.shape) - len(values)), constant_values=math.nan
+        ),
+    }

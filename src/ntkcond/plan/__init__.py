@@ -1,0 +1,1 @@
+"""What the Snakefile reads: config, the graph of jobs, reasons for a re-run, what jobs ask for."""

@@ -1,0 +1,87 @@
+"""What the report says of an artefact beside its caption: settings, steps, versions, code."""
+
+import functools
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.plan.graph import Graph, Job
+from ntkcond.run.digests import code_digests, package_versions
+from ntkcond.run.record import digest
+
+# In an order that the report, which sorts, keeps: the picture first.
+FORMS = {
+    ".png": "as a picture (PNG)",
+    ".pdf": "as vectors (PDF)",
+    ".html": "as a page (HTML)",
+    ".md": "as text (Markdown)",
+    ".csv": "numbers (CSV)",
+}
+# Settings of a step that say nothing of a result's numbers, or that its artefact's name says.
+UNSAID = ("activation", "depth", "artefact", "settings", "about")
+
+
+def about(graph: Graph, name: str) -> dict:
+    """name: of an artefact. caption; made_with: a line for each group of jobs that it depends on,
+    with their settings; steps: a line for each of their steps, with versions of packages and the
+    digest of its code."""
+    jobs = list(graph.upstream(graph.job(name)))
+    return {
+        "name": name,
+        "caption": SPECS[name].caption,
+        "made_with": _settings(graph, jobs) or ["closed forms alone"],
+        "steps": _steps(jobs),
+        "figure": ".png" in SPECS[name].files,
+        "all_steps": steps_of_all(graph),
+    }
+
+
+@functools.cache
+def steps_of_all(graph: Graph) -> list[tuple[str, str, str]]:
+    """For each step of the whole workflow its name, code digest and packages."""
+    found = {}
+    for name in SPECS:
+        for job in graph.upstream(graph.job(name)):
+            found.setdefault(job.modules, _step(job))
+    return sorted(found.values())
+
+
+def _settings(graph: Graph, jobs: list[Job]) -> list[str]:
+    """Jobs that differ in network and depth alone are one line."""
+    lines: dict[str, dict] = {}
+    for job in jobs:
+        if job.rule in SPECS:
+            if values := job.settings.get("settings"):
+                lines[job.rule] = dict(values)
+            continue
+        dataset, sweep = job.wildcards["dataset"], job.wildcards.get("sweep", "")
+        words = " ".join(filter(None, [job.rule, sweep, f"``{dataset}``"]))
+        line = lines.setdefault(words, {})
+        for key in ("network", "depth"):
+            if key in job.wildcards:
+                line.setdefault(f"{key}s", {})[job.wildcards[key]] = None
+        line |= {key: value for key, value in job.settings.items() if key not in UNSAID}
+    return [f"{words}: {_in_words(values)}" for words, values in lines.items()]
+
+
+def _in_words(values: dict) -> str:
+    return ", ".join(
+        f"{key.replace('_', ' ').replace('block', 'n')} {_listed(value)}"
+        for key, value in values.items()
+    )
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple | dict) else str(value)
+
+
+def _steps(jobs: list[Job]) -> list[str]:
+    found = {job.modules: _step(job) for job in jobs}
+    return [f"{name}: {packages}; code ``{code}``" for name, code, packages in found.values()]
+
+
+def _step(job: Job) -> tuple[str, str, str]:
+    name = job.rule
+    if job.rule in ("corpus", "dataset"):
+        name = f"{job.rule} ``{job.settings.get('source', job.settings.get('subset'))}``"
+    versions = package_versions(*job.modules)
+    code = digest(code_digests(*job.modules))[:16]
+    return name, code, ", ".join(f"{package} {version}" for package, version in versions.items())

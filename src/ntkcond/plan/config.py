@@ -1,0 +1,363 @@
+"""The config: checked at start, and what each rule needs of it.
+
+Read by the Snakefile at every start: nothing heavy is imported here.
+"""
+
+import dataclasses
+import difflib
+import functools
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.blocks import blocks_of
+from ntkcond.datasets.registry import CUSTOM, SOURCES, Source
+from ntkcond.datasets.speech import corpus
+from ntkcond.datasets.speech.subsets import SUBSETS
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.run.errors import UserError
+
+# The settings of a network, but for those that its path names.
+NETWORK = tuple(f.name for f in dataclasses.fields(MLP) if f.name not in ("activation", "depth"))
+# What a data set may set for itself instead of the global setting of the same name.
+EXPERIMENT = ("seeds", "depths", "block", *NETWORK)
+# The settings of a trained network: an NTK's alone change nothing.
+TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("ntk_only"))
+# What a training run depends on beside its depth.
+TRAINING = (
+    *(name for name in TRAINED if name != "depth"),
+    "convention", "seeds", "learning_rates", "batch", "epochs", "tf32",
+)  # fmt: skip
+# Of the tables and the figure of all training runs: no data set has these for itself.
+FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
+DATA = ("source", "samples", "seed", "unit_norm")
+SCHEMA = "workflow/schemas/config.schema.yaml"
+
+
+# Once a start: a corpus may have many files.
+corpus_state = functools.cache(corpus.state)
+
+
+def check(config: dict, project: Path | str, scan: bool = True) -> None:
+    """Raises UserError for what is wrong in the config: the key, its value, what is allowed.
+
+    project: the Snakefile's folder, which has the schema and where relative paths start.
+    scan: whether to look into corpora, too.
+    """
+    schema = Path(project, SCHEMA).read_text("utf-8")
+    validator = jsonschema.Draft202012Validator(yaml.safe_load(schema))
+    errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
+    if errors:
+        raise UserError(_explanation(errors[0]))
+    _check_activations(config)
+    for name in config["datasets"]:
+        _check_dataset(config, name)
+    known = {spec.datasets for spec in SPECS.values() if spec.datasets}
+    for figure in known - config["figures"].keys():
+        raise UserError(f"figures.{figure}: is missing. List the data sets of {figure}")
+    for figure, shown in config["figures"].items():
+        if figure not in known:
+            raise UserError(
+                f"figures.{figure}: no such figure of data." + _suggestion(figure, known)
+            )
+        for name in shown:
+            if name not in config["datasets"]:
+                raise UserError(
+                    f"figures.{figure}: {name!r} is not a data set of this config."
+                    + _suggestion(name, config["datasets"])
+                )
+            _check_raw_files(config, name, project, scan)
+    for figure in ("fig3", "fig_descent"):
+        for name in config["figures"][figure]:
+            if not SOURCES[dataset_settings(config, name)["source"]].labels:
+                raise UserError(
+                    f"figures.{figure}: {name} has no labels to learn. Choose another data set"
+                )
+
+
+def read_command_line(config: dict, given: dict) -> None:
+    """Gives the settings named in `given`, those of --config, the types that YAML would give them:
+    depths=[0, 1] then holds numbers, keep_kernels=false a truth value."""
+
+    def typed(value):
+        if isinstance(value, str):
+            return yaml.safe_load(value)
+        if isinstance(value, list):
+            return [typed(entry) for entry in value]
+        if isinstance(value, dict):
+            return {key: typed(entry) for key, entry in value.items()}
+        return value
+
+    for key in given:
+        if key != "data_dir":
+            config[key] = typed(config[key])
+
+
+def resolved(path: str, project: Path | str) -> Path:
+    """A path of the config: relative ones start at the Snakefile's folder."""
+    return Path(project, Path(path).expanduser())
+
+
+def dataset_settings(config: dict, name: str) -> dict:
+    """What makes the data set's file: source, samples, seed and the source's own options."""
+    settings = config["datasets"][name]
+    source = settings.get("source", CUSTOM if "file" in settings else name)
+    given = {**SOURCES[source].defaults, **settings}
+    options = {key: given[key] for key in sorted(SOURCES[source].options & given.keys())}
+    return {
+        "source": source,
+        "samples": settings.get("samples", "all"),
+        "seed": settings.get("seed", 0),
+        **({"unit_norm": True} if settings.get("unit_norm") else {}),
+        **options,
+    }
+
+
+def experiment(config: dict, name: str) -> dict:
+    """EXPERIMENT for the data set: its own settings where it has them."""
+    dataset = config["datasets"][name]
+    return {key: dataset.get(key, config[key]) for key in EXPERIMENT}
+
+
+def training(config: dict, name: str) -> dict:
+    """Depths and TRAINING for the data set: its own training settings where it has them, and the
+    network of its NTKs where these have none. Learning rates from small to large."""
+    dataset = config["datasets"][name].get("training", {})
+    found = {**experiment(config, name), **config["training"], **dataset}
+    found["learning_rates"] = sorted(map(float, found["learning_rates"]))
+    return {key: found[key] for key in ("depths", *TRAINING)}
+
+
+# For each sweep, which figure's data sets it is of.
+SWEEPS = {
+    "activations": "fig_activations_ntk",
+    "width": "fig_width",
+    "samples": "fig_samples",
+    "infinite": "fig2",
+    "first_layer": "fig2",
+}
+
+
+def sweep_jobs(config: dict, sweep: str) -> list[dict]:
+    """Data set and network of each job of a sweep: over all activations, over widths, over n; at
+    infinite width, beside figure 2; of the first layer alone, for Thm 5.1."""
+    networks = {
+        "activations": list(ACTIVATIONS),
+        "infinite": config["activations"],
+        "first_layer": ["relu"],
+    }.get(sweep, [config["sweeps"]["activation"]])
+    return [
+        {"dataset": dataset, "network": network}
+        for dataset in config["figures"][SWEEPS[sweep]]
+        for network in networks
+        if sweep != "infinite" or has_infinite_width(config, dataset, network)
+    ]
+
+
+def sweep(config: dict, kind: str, name: str, network: str) -> dict:
+    """What a job of the sweep measures of the data set; sizes: n."""
+    defaults, sweeps = experiment(config, name), config["sweeps"]
+    infinite = ["inf"] if has_infinite_width(config, name, network) else []
+    found = {
+        **{key: defaults[key] for key in NETWORK if key != "width"},
+        "depths": defaults["depths"],
+        "widths": [defaults["width"], *infinite],
+        "sizes": [defaults["block"]],
+        "seeds": defaults["seeds"],
+        "blocks": sweeps["blocks"],
+    }
+    if kind == "width":
+        widths = [*sweeps["widths"], *infinite]
+        found |= {"depths": sweeps["depths"], "widths": widths, "seeds": sweeps["seeds"]}
+    elif kind == "samples":
+        available = sample_count(config, name)
+        sizes = [n for n in sweeps["sizes"] if available is None or n <= available]
+        found |= {"depths": sweeps["depths"], "widths": [defaults["width"]]}
+        found |= {"sizes": sizes or [available], "seeds": sweeps["seeds"]}
+    elif kind == "infinite":  # where seeds do not matter
+        found |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
+    elif kind == "first_layer":  # the network of Thm 5.1
+        found |= {"depths": [1], "trainable": "first"}
+    return found
+
+
+def has_infinite_width(config: dict, name: str, network: str) -> bool:
+    """Whether the NTK at infinite width is known: of samples of norm 1, or a homogeneous
+    activation."""
+    homogeneous = ACTIVATIONS[network].degree is not None
+    return homogeneous or bool(config["datasets"][name].get("unit_norm"))
+
+
+def sample_count(config: dict, name: str) -> int | None:
+    """Samples in the data set's file, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    available = SOURCES[settings["source"]].samples
+    if settings["samples"] != "all":
+        return settings["samples"]
+    return None if available is None else available - settings.get("hold_out", 0)
+
+
+def test_sample_count(config: dict, name: str) -> int:
+    """Samples in the data set's test split, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    return settings.get("hold_out", SOURCES[settings["source"]].test_samples)
+
+
+def feature_count(config: dict, name: str) -> int | None:
+    """Features of a sample of the data set, as far as the config alone tells."""
+    settings = dataset_settings(config, name)
+    return settings.get("features", SOURCES[settings["source"]].features)
+
+
+def _check_dataset(config: dict, name: str) -> None:
+    settings = config["datasets"][name]
+    where = f"datasets.{name}"
+    known = settings.get("source", CUSTOM if "file" in settings else name)
+    if known not in SOURCES:
+        raise UserError(
+            f"{where}: no known data set is called {known!r}."
+            + _suggestion(known, SOURCES.keys() - {CUSTOM})
+            + " A set of your own needs a file: datasets: {" + name + ": {file: samples.npy}}"
+        )  # fmt: skip
+    source = SOURCES[known]
+    allowed = {*DATA, *EXPERIMENT, *source.options, "training"}
+    for key in settings:
+        if key not in allowed:
+            raise UserError(
+                f"{where}.{key}: {name} has no such setting." + _suggestion(key, allowed)
+            )
+    for key in FOR_ALL:
+        if key in settings.get("training", {}):
+            raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
+    for key in sorted(source.required, reverse=True):
+        if key not in settings or settings[key] == "all":
+            raise UserError(f"{where}.{key}: {known} needs a value here")
+    if "file" in settings and name in SOURCES:
+        raise UserError(f"{where}.file: {name} is a set that ntkcond knows; name yours differently")
+    if source.corpus:
+        recipe = {key: settings.get(key, source.defaults[key]) for key in source.defaults}
+        found = recipe["mel"] * recipe["splice"]
+        if found != recipe["features"]:
+            raise UserError(
+                f"{where}: mel {recipe['mel']} × splice {recipe['splice']} makes {found} features,"
+                f" not {recipe['features']}. Change mel, splice or features"
+            )
+    scale = settings.get("scale")
+    if scale and not -math.inf < scale[0] < scale[1] < math.inf:
+        raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
+    _check_sizes(config, name, source)
+
+
+def _check_activations(config: dict) -> None:
+    named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
+    named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
+    named["training.activation"] = config["training"]["activation"]
+    named["descent.activation"] = config["descent"]["activation"]
+    named["sweeps.activation"] = config["sweeps"]["activation"]
+    for dataset, settings in config["datasets"].items():
+        trained = settings.get("training", {}).get("activation")
+        named[f"datasets.{dataset}.training.activation"] = trained or "relu"
+    for where, name in named.items():
+        if name not in ACTIVATIONS:
+            raise UserError(
+                f"{where}: {name!r} is not allowed; it must be one of"
+                f" {', '.join(ACTIVATIONS)}." + _suggestion(name, ACTIVATIONS)
+            )
+
+
+def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -> None:
+    """Snakemake itself would take figures from before for up to date when a raw file is gone, and
+    download into a misspelt folder."""
+    for key in ("file", "labels"):
+        if key not in config["datasets"][name]:
+            continue
+        path = resolved(config["datasets"][name][key], project)
+        if not path.is_file():
+            raise UserError(f"datasets.{name}.{key}: {path}: no such file")
+        if not os.access(path, os.R_OK):
+            raise UserError(f"datasets.{name}.{key}: {path}: may not be read")
+    data_dir = resolved(config["data_dir"], project)
+    source = SOURCES[dataset_settings(config, name)["source"]]
+    raw = [data_dir / raw_file for raw_file in source.raw_files]
+    if source.corpus:
+        raw = [corpus_folder(config, name, data_dir)]
+        _check_corpus(config, name, raw[0], scan)
+    for path in raw:
+        if not data_dir.is_dir():
+            raise UserError(f"data_dir: {data_dir}: no such folder. Make it first, or correct it")
+        below = Path(*path.relative_to(data_dir).parts[1:])
+        if not path.exists() and (data_dir / below).exists():
+            raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
+
+
+def _check_corpus(config: dict, name: str, folder: Path, scan: bool) -> None:
+    settings = dataset_settings(config, name)
+    if scan:
+        corpus_state(folder)
+    if not folder.is_dir() and settings["subset"] not in SUBSETS:
+        raise UserError(
+            f"datasets.{name}.subset: {folder}: no such folder, and none that could be downloaded."
+            + _suggestion(settings["subset"], SUBSETS)
+        )
+
+
+def _check_sizes(config: dict, name: str, source: Source) -> None:
+    settings = dataset_settings(config, name)
+    available, held_out = source.samples, settings.get("hold_out", 0)
+    if available is not None and held_out > available - 2:
+        raise UserError(
+            f"datasets.{name}.hold_out: {held_out} of the {available} samples leaves fewer than two"
+        )
+    if (
+        available is not None
+        and settings["samples"] != "all"
+        and settings["samples"] > available - held_out
+    ):
+        raise UserError(
+            f"datasets.{name}.samples: {settings['samples']} is more than the"
+            f" {available - held_out} training samples of {name}. Lower it, or use all"
+        )
+    samples = sample_count(config, name)
+    if samples is not None:
+        blocks_of(samples, experiment(config, name)["block"], name)
+
+
+def audio_hours(config: dict, name: str) -> float:
+    """Hours of audio that the data set is chosen from: those published, or as many as of the
+    paper's subset."""
+    settings = dataset_settings(config, name)
+    if not SOURCES[settings["source"]].corpus:
+        return 0
+    return SUBSETS.get(settings["subset"], SUBSETS["train-clean-100"]).hours
+
+
+def corpus_folder(config: dict, name: str, data_dir: Path | str) -> Path:
+    """Where the corpus of the data set lies, below the folder of raw files."""
+    return Path(data_dir, corpus.FOLDER, dataset_settings(config, name)["subset"])
+
+
+def _explanation(error: jsonschema.ValidationError) -> str:
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    where = where.lstrip(".")
+    if error.validator == "additionalProperties":
+        allowed = error.schema.get("properties", {})
+        key = next(key for key in error.instance if key not in allowed)
+        full = f"{where}.{key}" if where else key
+        return f"{full}: no such setting." + _suggestion(key, allowed)
+    if error.validator == "required":
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        return f"{f'{where}.{missing}' if where else missing}: is missing"
+    allowed = error.schema.get("description", error.message)
+    return f"{where or 'the config'}: {error.instance!r} is not allowed; it must be {allowed}"
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(str(word), known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."

@@ -1,0 +1,128 @@
+"""Is a result what the config, the code and its inputs would make today?
+
+Each file's own record is compared with the one that it would get (`ntkcond.plan.graph`), aspect by
+aspect. The aspects are Snakemake's rerun triggers, and `--rerun-triggers` chooses among them:
+params (settings), code, software-env (versions of packages), input.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ntkcond.plan.graph import RECORDED, Graph, Job
+from ntkcond.run.digests import RememberedDigests
+from ntkcond.run.record import digest, read, sidecar
+
+ASPECTS = {
+    "settings": "params",
+    "step": "code",
+    "code": "code",
+    "format": "code",
+    "versions": "software-env",
+    "inputs": "input",
+}
+TRIGGERS = frozenset({"params", "code", "software-env", "input"})
+ACCEPTED = RECORDED / "accepted.json"
+
+
+class Difference(NamedTuple):
+    """aspect: a key of a record, or `provenance` or `content` where the file itself is not as it
+    was; name: of the setting, module, package or file; before, today: None where it is not."""
+
+    aspect: str
+    name: str
+    before: object = None
+    today: object = None
+
+
+class Freshness:
+    """triggers: those of Snakemake's that count."""
+
+    def __init__(self, graph: Graph, triggers: Iterable[str] = TRIGGERS) -> None:
+        self.graph = graph
+        self.triggers = TRIGGERS & set(triggers)
+        self._sha256 = RememberedDigests(RECORDED / "sha256.json")
+        self._differences: dict[str, list[Difference]] = {}
+        self._accepted = _read_json(ACCEPTED)
+
+    def differences(self, job: Job) -> list[Difference]:
+        """Why the job's outputs are out of date: empty where they are as they should be, or
+        missing. What rebuilds an input is the input's difference, not the job's."""
+        name = job.outputs[0]
+        if name not in self._differences:
+            self._differences[name] = []  # an artefact's own files are no inputs of it
+            self._differences[name] = self._compare(job)
+        return self._differences[name]
+
+    def digest_of(self, path: str) -> str:
+        """Of the record that a result has, or will have once it is rebuilt."""
+        job = self.graph.maker(path)
+        made_with = read(path) if Path(path).exists() else None
+        if made_with is None or self.differences(job):
+            made_with = self.graph.expected(job, self.digest_of)
+        return digest(made_with)
+
+    def accept(self, jobs: Iterable[Job]) -> None:
+        """Takes their outputs for what they should be, as `snakemake --touch` asks."""
+        for job in jobs:
+            made_with = read(job.outputs[0])
+            self._accepted[job.outputs[0]] = self._pair(job, made_with)
+        ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
+        ACCEPTED.write_text(json.dumps(self._accepted, indent=1), "utf-8")
+
+    def _pair(self, job: Job, made_with: dict | None) -> list[str]:
+        today = self.graph.expected(job, self.digest_of)
+        return [digest(made_with or {}), digest(today)]
+
+    def _compare(self, job: Job) -> list[Difference]:
+        if not self.triggers or not all(Path(path).exists() for path in job.outputs):
+            return []
+        made_with = read(job.outputs[0])
+        accepted = self._accepted.get(job.outputs[0])
+        if accepted and accepted == self._pair(job, made_with):
+            return []
+        if made_with is None:
+            return [Difference("provenance", job.outputs[0])]
+        today = self.graph.expected(job, self.digest_of)
+        found = [
+            difference
+            for aspect, trigger in ASPECTS.items()
+            if trigger in self.triggers
+            for difference in _compared(aspect, made_with.get(aspect), today[aspect])
+        ]
+        if self.triggers != TRIGGERS:  # what a missing input would be is then not known
+            found = [d for d in found if d.aspect != "inputs" or Path(d.name).exists()]
+        return found or [
+            Difference("content", path) for path in job.outputs if not self._is_whole(path)
+        ]
+
+    def _is_whole(self, path: str) -> bool:
+        """Whether an artefact's file is the one that its step wrote; HDF5 has checks of its own."""
+        if path.endswith((".h5", ".json")):
+            return True
+        known = _read_json(sidecar(path)).get("files", {}).get(Path(path).name)
+        return known == self._sha256(path)
+
+
+def _compared(aspect: str, before: object, today: object) -> Iterable[Difference]:
+    """The entries that differ, of dicts within dicts."""
+    for name, first, second in _entries(before, today, ()):
+        yield Difference(aspect, name, first, second)
+
+
+def _entries(before: object, today: object, path: tuple[str, ...]) -> Iterable[tuple]:
+    if before == today:
+        return
+    if isinstance(before, dict) and isinstance(today, dict):
+        for key in dict.fromkeys([*before, *today]):
+            yield from _entries(before.get(key), today.get(key), (*path, key))
+    else:
+        yield path[-1] if path else "", before, today
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}

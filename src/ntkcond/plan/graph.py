@@ -1,0 +1,310 @@
+"""The graph of jobs: which file comes from which, by which step, with which settings.
+
+The one description of it: the rules' `input:` and the provenance that a result should have both
+come from here. An artefact says in its SPEC what it takes.
+"""
+
+import functools
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES, module_name, title
+from ntkcond.plan import config as settings
+from ntkcond.run.digests import RememberedDigests
+from ntkcond.run.record import input_name, record
+
+PATTERNS = {  # of the output of each computing rule
+    "corpus": "results/corpora/{dataset}.h5",
+    "dataset": "results/datasets/{dataset}.h5",
+    "kernel": "results/kernels/{dataset}/{network}/depth{depth}.h5",
+    "spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
+    "closest_pair": "results/angles/{dataset}/{network}/depth{depth}.h5",
+    "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
+    "descent": "results/descent/{dataset}.h5",
+    "sgd": "results/training/{dataset}/depth{depth}.h5",
+}
+# With `{sweep}` and so on as groups; a name of a data set or network has no slash.
+_REGEXES = {
+    rule: re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
+    for rule, pattern in PATTERNS.items()
+}
+RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
+
+
+@dataclass(frozen=True)
+class Job:
+    """How files are made. outputs: the first decides; inputs: by option of the step, results of
+    other jobs, or files from outside. settings: the step's other options. chosen: modules that the
+    step picks by them. raw: files from outside that the step finds by itself."""
+
+    rule: str
+    wildcards: Mapping[str, str]
+    outputs: tuple[str, ...]
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    chosen: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Dotted names of the modules that make the outputs."""
+        step = "artefact" if self.rule in SPECS else self.rule
+        return (f"ntkcond.steps.{step}", *self.chosen)
+
+    @property
+    def name(self) -> str:
+        """For people: kernel digits relu depth 2."""
+        words = [f"depth {v}" if k == "depth" else v for k, v in self.wildcards.items()]
+        return " ".join([self.rule, *words])
+
+
+class Graph:
+    """Every job that the config asks for, or that a path names.
+
+    corpus_state: says of a corpus' folder which files it has (`ntkcond.datasets.speech.corpus`).
+    """
+
+    def __init__(
+        self,
+        config: dict,
+        project: Path | str,
+        corpus_state: Callable[[Path], str] = settings.corpus_state,
+    ) -> None:
+        self.config = config
+        self.project = project
+        self.data_dir = self._in_project(config["data_dir"])
+        self._corpus_state = corpus_state
+        self._sha256 = RememberedDigests(RECORDED / "sha256.json")
+        self._jobs: dict[str, Job] = {}
+
+    def job(self, rule: str, **wildcards: str) -> Job:
+        """The job of a rule for these wildcards, in their order in the path."""
+        if rule in SPECS:
+            outputs = (*(f"results/{rule}{s}" for s in SPECS[rule].files), _sidecar(rule))
+        else:
+            outputs = (PATTERNS[rule].format(**wildcards),)
+        if outputs[0] not in self._jobs:
+            made = getattr(self, f"_{rule}", functools.partial(self._artefact, rule))(**wildcards)
+            self._jobs[outputs[0]] = Job(rule, wildcards, outputs, **made)
+        return self._jobs[outputs[0]]
+
+    def maker(self, path: str) -> Job | None:
+        """The job that makes a file; None of one from outside, or that nothing makes."""
+        for rule, pattern in _REGEXES.items():
+            if found := pattern.fullmatch(path):
+                return self.job(rule, **found.groupdict())
+        parent, _, name = path.rpartition("/")
+        rule = name.partition(".")[0]
+        if rule in SPECS and parent in ("results", "results/provenance"):
+            found = self.job(rule)
+            return found if path in found.outputs else None
+        return None
+
+    def upstream(self, job: Job) -> Iterator[Job]:
+        """The job and all that it depends on, inputs first, each once."""
+        waiting, found = [job], {}
+        while waiting:
+            here = waiting.pop()
+            found.pop(here.outputs, None)  # later than what was found to need it
+            found[here.outputs] = here
+            makers = (self.maker(path) for paths in here.inputs.values() for path in paths)
+            waiting += [maker for maker in makers if maker]
+        yield from reversed(found.values())
+
+    def targets(self) -> list[str]:
+        """What `snakemake` makes without a target: each artefact that its SPEC counts in."""
+        jobs = [self.job(name) for name, spec in SPECS.items() if spec.default]
+        return [output for job in jobs for output in job.outputs]
+
+    def expected(self, job: Job, digest_of: Callable[[str], str]) -> dict:
+        """The record that the job's outputs would get today. digest_of: of a result's record."""
+
+        def digest(path: str) -> str:
+            return digest_of(path) if self.maker(path) else self._sha256(path)[:32]
+
+        inputs = {
+            option: {input_name(path): digest(path) for path in paths}
+            for option, paths in job.inputs.items()
+            if paths
+        }
+        if job.rule == "corpus":
+            folder = self._corpus_folder(job.wildcards["dataset"])
+            inputs["corpus"] = {folder.name: self._corpus_state(folder)}
+        return record(job.modules, job.settings, inputs)
+
+    def command_line(
+        self, job: Job, unrecorded: Mapping[str, object] = MappingProxyType({})
+    ) -> str:
+        """Options of the step: settings (--hold-out=360 --scale=-1,1; an artefact's as JSON),
+        inputs where they differ from job to job, and those that change no result."""
+        if job.rule in SPECS:
+            words = [job.rule]
+            for key in ("settings", "about"):
+                if key in job.settings:
+                    words += [f"--{key}", json.dumps(job.settings[key], ensure_ascii=False)]
+            for name, paths in job.inputs.items():
+                words += ["--input", name, *paths]
+            return shlex.join(words)
+        values = {**job.settings, **unrecorded}
+        if job.rule == "dataset":
+            values |= job.inputs
+        words = [
+            f"--{name.replace('_', '-')}={','.join(map(str, _as_list(value)))}"
+            for name, value in values.items()
+        ]
+        return shlex.join(words)
+
+    # The computing rules, one method each: what their jobs take.
+
+    def _corpus(self, dataset: str) -> dict:
+        return {"settings": {"subset": self._dataset_settings(dataset)["subset"]}}
+
+    def _dataset(self, dataset: str) -> dict:
+        """A user's own files enter by content: Snakemake looks at it only if their dates are newer
+        than that of the result, and a copy may well be older. Mirrors change nothing."""
+        values = self._dataset_settings(dataset)
+        source = SOURCES[values["source"]]
+        values.pop("mirrors", None)
+        inputs = {
+            key: (self._in_project(values.pop(key)),) for key in ("file", "labels") if key in values
+        }
+        if source.corpus:
+            inputs["corpus"] = (PATTERNS["corpus"].format(dataset=dataset),)
+        raw = tuple(os.path.normpath(Path(self.data_dir, name)) for name in source.raw_files)
+        chosen = (module_name(values["source"]),)
+        return {"inputs": inputs, "settings": values, "chosen": chosen, "raw": raw}
+
+    def _kernel(self, dataset: str, network: str, depth: str) -> dict:
+        values = self._network_settings(dataset, network, depth)
+        values["block"] = settings.experiment(self.config, dataset)["block"]
+        return {"inputs": self._samples(dataset), "settings": values}
+
+    def _spectrum(self, dataset: str, network: str, depth: str) -> dict:
+        kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
+        inputs = {**self._samples(dataset), "kernel": (kernel,)}
+        return {"inputs": inputs, "settings": self._network_settings(dataset, network, depth)}
+
+    def _closest_pair(self, dataset: str, network: str, depth: str) -> dict:
+        values = self._network_settings(dataset, network, depth)
+        return {"inputs": self._samples(dataset), "settings": values}
+
+    def _sweep(self, sweep: str, dataset: str, network: str) -> dict:
+        values = settings.sweep(self.config, sweep, dataset, network)
+        return {
+            "inputs": self._samples(dataset),
+            "settings": {"activation": network, **values},
+        }
+
+    def _descent(self, dataset: str) -> dict:
+        experiment = settings.experiment(self.config, dataset)
+        values = {key: experiment[key] for key in (*settings.TRAINED, "block") if key in experiment}
+        return {
+            "inputs": self._samples(dataset),
+            "settings": {**self.config["descent"], **values},
+        }
+
+    def _sgd(self, dataset: str, depth: str) -> dict:
+        values = settings.training(self.config, dataset)
+        kept = {key: value for key, value in values.items() if key != "depths"}
+        return {"inputs": self._samples(dataset), "settings": {"depth": int(depth), **kept}}
+
+    # Artefacts, from their SPEC.
+
+    def _artefact(self, name: str) -> dict:
+        spec = SPECS[name]
+        inputs = {option: self._files(name, option) for option in spec.inputs}
+        values = {key: self._setting(path) for key, path in spec.settings.items()}
+        makers = (self.maker(path) for paths in inputs.values() for path in paths)
+        shown = {job.wildcards["dataset"] for job in makers if job and "dataset" in job.wildcards}
+        shown |= set(self._shown(name)) if spec.datasets else set()
+        about: dict = {"titles": {each: title(each) for each in sorted(shown)}} if shown else {}
+        if spec.about:
+            about["datasets"] = {each: self._described(each, spec.about) for each in shown}
+        return {
+            "inputs": inputs,
+            "settings": {
+                "artefact": name,
+                **({"settings": values} if values else {}),
+                **({"about": about} if about else {}),
+            },
+            "chosen": (f"ntkcond.artefacts.{name}",),
+        }
+
+    def _files(self, name: str, option: str) -> tuple[str, ...]:
+        """Those of an input of a SPEC (`ntkcond.artefacts.spec.Spec`)."""
+        if option == "artefacts":
+            return tuple(_sidecar(other) for other, spec in SPECS.items() if spec.costs)
+        if option in SPECS:
+            return (f"results/{option}.csv",)
+        rule, _, sweep = option.partition("/")
+        if rule == "sweep":
+            wildcards = settings.sweep_jobs(self.config, sweep)
+        elif rule == "sgd":
+            wildcards = [
+                {"dataset": dataset, "depth": str(depth)}
+                for dataset in self._shown(name)
+                for depth in settings.training(self.config, dataset)["depths"]
+            ]
+        elif rule == "descent":
+            wildcards = [{"dataset": dataset} for dataset in self._shown(name)]
+        else:
+            wildcards = [
+                {"dataset": dataset, "network": network, "depth": str(depth)}
+                for dataset in self._shown(name)
+                for network in self.config["activations"]
+                for depth in settings.experiment(self.config, dataset)["depths"]
+            ]
+        return tuple(PATTERNS[rule].format(**job, sweep=sweep) for job in _without(wildcards))
+
+    def _shown(self, name: str) -> list[str]:
+        return self.config["figures"][SPECS[name].datasets]
+
+    def _setting(self, path: str) -> object:
+        """training.rate_for: that setting of the config."""
+        return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
+
+    def _described(self, dataset: str, kind: str) -> dict:
+        """All settings of a data set and of its experiment or training, for a figure to say what it
+        was made with."""
+        more = getattr(settings, kind)(self.config, dataset)
+        values = self._dataset_settings(dataset)
+        return {key: value for key, value in {**values, **more}.items() if key != "mirrors"}
+
+    def _samples(self, dataset: str) -> dict[str, tuple[str, ...]]:
+        return {"dataset": (PATTERNS["dataset"].format(dataset=dataset),)}
+
+    def _network_settings(self, dataset: str, network: str, depth: str) -> dict:
+        experiment = settings.experiment(self.config, dataset)
+        values = {key: experiment[key] for key in ("seeds", *settings.NETWORK)}
+        return {"activation": network, "depth": int(depth), **values}
+
+    def _dataset_settings(self, dataset: str) -> dict:
+        return settings.dataset_settings(self.config, dataset)
+
+    def _corpus_folder(self, dataset: str) -> Path:
+        return settings.corpus_folder(self.config, dataset, self.data_dir)
+
+    def _in_project(self, path: str) -> str:
+        """Absolute, or relative to where Snakemake runs, also with --directory."""
+        found = settings.resolved(path, self.project)
+        return str(found) if Path(path).expanduser().is_absolute() else os.path.relpath(found)
+
+
+def _as_list(value: object) -> list | tuple:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _sidecar(artefact: str) -> str:
+    return f"results/provenance/{artefact}.json"
+
+
+def _without(wildcards: list[dict]) -> list[dict]:
+    """Each once."""
+    return [job for i, job in enumerate(wildcards) if job not in wildcards[:i]]

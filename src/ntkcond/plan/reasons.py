@@ -1,0 +1,107 @@
+"""Why jobs run, in words: kernel × 22: width 512 → 1024."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from typing import Protocol
+
+from ntkcond.plan.freshness import Difference, Freshness
+from ntkcond.run.digests import PACKAGE, module_file
+
+SHOWN = 5  # differences of one kind in a line
+LONGEST = 40  # characters of a setting's value
+
+
+class SnakemakeReason(Protocol):
+    """What is used of Snakemake's own."""
+
+    forced: bool
+    updated_input: set[str]
+    incomplete_output: set[str]
+
+
+def of_run(freshness: Freshness, jobs: Sequence[tuple[str, Sequence[str], SnakemakeReason]]) -> str:
+    """A line for each rule and reason. jobs: those that will run, by rule, outputs and Snakemake's
+    reason, in their order."""
+    outputs = {path for _, paths, _ in jobs for path in paths}
+    groups = Counter(
+        (rule, "; ".join(_reasons(freshness, paths, reason, outputs)))
+        for rule, paths, reason in jobs
+    )
+    lines = [
+        f"    {rule}{f' × {count}' if count > 1 else ''}: {words}"
+        for (rule, words), count in groups.items()
+    ]
+    return "\n".join(["Reasons:", *lines])
+
+
+def _reasons(
+    freshness: Freshness, paths: Sequence[str], reason: SnakemakeReason, will_run: Set[str]
+) -> list[str]:
+    if reason.incomplete_output:
+        return ["the last run left it incomplete"]
+    if not all(map(os.path.exists, paths)):
+        return ["not built yet"]
+    job = freshness.graph.maker(paths[0])
+    found = freshness.differences(job) if job else []
+    words = in_words(d for d in found if d.aspect != "inputs" or d.name not in will_run)
+    if changed := sorted(set(map(str, reason.updated_input)) - will_run):
+        words.append(f"changed file {', '.join(changed[:SHOWN])}")
+    if job:
+        rebuilt = (path for files in job.inputs.values() for path in files if path in will_run)
+        if rules := dict.fromkeys(freshness.graph.maker(path).rule for path in rebuilt):
+            words.append(f"input rebuilt: {', '.join(rules)}")
+    return words or ["forced by the command line" if reason.forced else "asked for"]
+
+
+def in_words(differences: Iterable[Difference]) -> list[str]:
+    """One entry for each kind of difference."""
+    kinds: dict[str, list[str]] = {}
+    for difference in dict.fromkeys(map(_hashable, differences)):
+        kind, words = _in_words(difference)
+        kinds.setdefault(kind, []).append(words)
+    return [
+        f"{kind}{', '.join(words[:SHOWN])}"
+        + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
+        for kind, words in kinds.items()
+    ]
+
+
+def _hashable(difference: Difference) -> Difference:
+    return difference._replace(before=_short(difference.before), today=_short(difference.today))
+
+
+def _in_words(difference: Difference) -> tuple[str, str]:
+    """What kind of change it is, and which."""
+    aspect, name, before, today = difference
+    match aspect:
+        case "settings" | "versions":
+            if before == "–":
+                return "", f"{name} {today} added"
+            if today == "–":
+                return "", f"{name} {before} removed"
+            return "", f"{name} {before} → {today}"
+        case "code":
+            file = module_file(f"{PACKAGE}.{name}")
+            package = file is not None and file.name == "__init__.py"
+            words = f"{name.replace('.', '/')}{'/__init__' if package else ''}.py"
+            kind = "new code in " if before == "–" else "code changed in "
+            return ("code no longer used: " if today == "–" else kind), words
+        case "inputs":
+            kind = "new input " if before == "–" else "changed input "
+            return ("input no longer used: " if today == "–" else kind), name
+        case "provenance":
+            return "", "no provenance in the file: another program or version wrote it"
+        case "content":
+            return "not the file that the step wrote: ", name
+        case "step" | "format":
+            return "", f"{aspect} {before} → {today}"
+    raise ValueError(aspect)
+
+
+def _short(value: object) -> str:
+    """For a line: [1, 32] stays, a long list is cut."""
+    if value is None:
+        return "–"
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,126 @@
+"""What each job asks for: threads, memory, time, a GPU; from the sizes in the config alone."""
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.plan import cluster, config
+from ntkcond.plan.cluster import Work
+from ntkcond.run import needs
+from ntkcond.run.needs import Need
+
+NEEDS = {
+    "kernel": needs.kernel_need,
+    "spectrum": needs.spectrum_need,
+    "closest_pair": needs.angle_need,
+    "sweep": needs.kernel_need,
+    "descent": needs.kernel_need,
+    "sgd": needs.train_need,
+}
+WORK = {
+    "dataset": cluster.dataset_work,
+    "kernel": cluster.kernel_work,
+    "spectrum": cluster.spectrum_work,
+    "closest_pair": cluster.angle_work,
+    "sweep": cluster.kernel_work,
+    "descent": cluster.descent_work,
+    "sgd": cluster.train_work,
+}
+# One thread up to so many samples: such jobs run side by side.
+SMALL = 4096
+# Of a cluster's node: most nodes have as many cores, and soon have them free.
+CLUSTER_THREADS = 8
+
+
+def need(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Need | None:
+    """Memory of a job; None while only its input tells how many samples and features it has."""
+    return _at_sizes(NEEDS[rule], settings, rule, wildcards)
+
+
+def megabytes(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
+    """`mem_mb` of a job."""
+    if rule == "dataset":
+        count = _at_sizes(cluster.dataset_need, settings, rule, wildcards)
+    else:
+        found = need(settings, rule, wildcards)
+        count = found and found.bytes
+    return cluster.megabytes(count, attempt)
+
+
+def minutes(
+    settings: dict, rule: str, wildcards: Mapping[str, str], cores: float, attempt: int
+) -> int:
+    """`runtime` of a job."""
+    work: Work | None = _at_sizes(WORK[rule], settings, rule, wildcards)
+    return cluster.minutes(work, cores, attempt)
+
+
+def threads(
+    settings: dict, rule: str, wildcards: Mapping[str, str], cores: int, elsewhere: bool
+) -> int:
+    """As many as serve one job and leave some for the others. elsewhere: on other machines than
+    this one, which has so many cores."""
+    most = CLUSTER_THREADS if elsewhere else cores
+    name = wildcards["dataset"]
+    if rule == "dataset":  # audio is decoded by as many as the machine has
+        source = config.dataset_settings(settings, name)["source"]
+        return most if SOURCES[source].corpus else 1
+    if rule == "sgd" and not elsewhere:
+        runs = [config.training(settings, name) for name in settings["figures"]["fig3"]]
+        return max(1, cores // sum(len(run["depths"]) for run in runs))
+    samples = config.sample_count(settings, name)
+    if rule in ("kernel", "spectrum"):
+        block = config.experiment(settings, name)["block"]
+        samples = samples if block == "all" else block
+    elif rule == "sweep":
+        sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
+        sizes = [samples if n == "all" else n for n in sweep["sizes"]]
+        samples = None if None in sizes else max(sizes)
+    return 1 if samples is not None and samples <= SMALL else most
+
+
+def _at_sizes(
+    function: Callable, settings: dict, rule: str, wildcards: Mapping[str, str]
+) -> Need | Work | int | None:
+    """The function at the sizes of a job, those that it takes."""
+    sizes = _sizes(settings, rule, wildcards)
+    taken = inspect.signature(function).parameters
+    return sizes and function(**{name: sizes[name] for name in taken if name in sizes})
+
+
+def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | None:
+    name = wildcards["dataset"]
+    samples = config.sample_count(settings, name)
+    features = config.feature_count(settings, name)
+    if samples is None or features is None:
+        return None
+    source = config.dataset_settings(settings, name)["source"]
+    experiment = config.experiment(settings, name)
+    sizes = {
+        "available": SOURCES[source].samples or samples,
+        "block": samples if experiment["block"] == "all" else experiment["block"],
+        "samples": samples,
+        "test_samples": config.test_sample_count(settings, name),
+        "features": features,
+        "hours": config.audio_hours(settings, name),
+        "depth": int(wildcards.get("depth", 0)),
+        "width": experiment["width"],
+        "seeds": len(experiment["seeds"]),
+    }
+    if rule == "sgd":
+        run = config.training(settings, name)
+        sizes |= {key: run[key] for key in ("width", "batch", "epochs")}
+        sizes["runs"] = len(run["seeds"]) * len(run["learning_rates"])
+    elif rule == "descent":
+        run = settings["descent"]
+        sizes |= {"depth": max(run["depths"]), "steps": run["steps"]}
+        sizes["runs"] = 2 * len(run["depths"]) * len(run["seeds"])
+    elif rule == "sweep":  # at its largest
+        sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
+        sizes |= {
+            "block": max(samples if n == "all" else n for n in sweep["sizes"]),
+            "depth": max(sweep["depths"]),
+            "width": max([width for width in sweep["widths"] if width != "inf"], default=1),
+            "seeds": len(sweep["seeds"]) * len(sweep["depths"]),
+        }
+    return sizes

@@ -1,0 +1,272 @@
+"""The plan of one Snakemake workflow, and every use that it makes of Snakemake's own objects.
+
+`Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, each
+held by tests/plan/test_workflow.py:
+
+- `workflow.dag.forcefiles`: files that are forced are run and shown like those of --forcerun.
+  Nothing documented lets a workflow say that a result is out of date for a reason of its own.
+- `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
+  to say them in words and to refuse what cannot fit.
+- `workflow.rerun_triggers`, `workflow.touch`: the command line's --rerun-triggers and --touch.
+- `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
+- `snakemake.logging.logger` and its event RUN_INFO: the moment at which the jobs are known.
+
+Params are functions of `output`, which Snakemake takes for derived and does not compare: what
+matters of them is in the record (`ntkcond.run.record`).
+"""
+
+import functools
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.artefacts.spec import Spec
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.plan import caption, config, reasons, requests, run_lock
+from ntkcond.plan.cluster import GPU_AS_CORES
+from ntkcond.plan.corpora import remembered_state
+from ntkcond.plan.freshness import Freshness
+from ntkcond.plan.graph import PATTERNS, Graph, Job
+from ntkcond.run.errors import UserError
+from ntkcond.run.units import size
+
+SNAKEMAKE_FOLDER = Path(".snakemake")
+GPUS = Path("/proc/driver/nvidia/gpus")  # Linux; where it is absent, there is no GPU
+
+
+def exit_on_mistake(function: Callable) -> Callable:
+    """A UserError ends Snakemake with one line."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **options):
+        try:
+            return function(*arguments, **options)
+        except UserError as error:
+            sys.exit(f"ntkcond: {error}")
+
+    return wrapped
+
+
+class Plan:
+    """For the rules of one workflow. workflow, config: Snakemake's globals; project: the folder
+    that has config.yaml, where relative paths start."""
+
+    @exit_on_mistake
+    def __init__(self, workflow, config_: dict, project: Path) -> None:
+        self.workflow, self.config, self.project = workflow, config_, project
+        config.read_command_line(config_, workflow.config_settings.config)
+        config.check(config_, project, scan=not workflow.remote_exec)
+        if workflow.remote_exec and config_["device"] == "auto":
+            config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
+        state = functools.partial(remembered_state, in_cluster=workflow.remote_exec)
+        self.graph = Graph(config_, project, exit_on_mistake(state))
+        self.patterns, self.specs = PATTERNS, SPECS
+        self.constraints = {
+            "dataset": "|".join(config_["datasets"]),
+            "network": "|".join(ACTIVATIONS),
+            "sweep": "|".join(config.SWEEPS),
+            "depth": r"\d+",
+        }
+        self._at_start()
+
+    def _at_start(self) -> None:
+        """Once, in the process that a person started."""
+        # Steps take the place of their shell (exec): they are this process' children, and end with
+        # it (ntkcond.run.command).
+        os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
+        if not self.workflow.is_main_process:
+            return
+        if run_lock.remove_dead_locks(SNAKEMAKE_FOLDER):
+            print("ntkcond: the last run was killed; its lock is removed", file=sys.stderr)
+        from snakemake.logging import logger
+
+        logger.addHandler(_AtRunInfo(self._say_reasons))
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs Snakemake also runs the steps, whatever is first on PATH."""
+        return f"exec {shlex.quote(sys.executable)} -m ntkcond.steps"
+
+    @functools.cached_property
+    def freshness(self) -> Freshness:
+        """With the rerun triggers of the command line."""
+        triggers = (str(trigger) for trigger in self.workflow.rerun_triggers)
+        return Freshness(self.graph, triggers)
+
+    # Directives: functions that Snakemake calls with a job's wildcards.
+
+    def inputs(self, rule: str) -> Callable:
+        """`input:` of a rule. It is here, where Snakemake considers a job, that a result which is
+        out of date is forced."""
+
+        def inputs(wildcards) -> dict[str, list[str]]:
+            job = self.job(rule, wildcards)
+            if self.workflow.is_main_process and self.freshness.differences(job):
+                self.workflow.dag.forcefiles.update(job.outputs)
+            files = {name.replace("/", "_"): list(paths) for name, paths in job.inputs.items()}
+            return {**files, **({"raw": list(job.raw)} if job.raw else {})}
+
+        return exit_on_mistake(inputs)
+
+    def options(self, rule: str) -> Callable:
+        """The step's settings as words of its command line, and what else changes no result."""
+        unrecorded = {"device": self.config["device"]} if rule in requests.NEEDS else {}
+        if rule == "sgd":
+            unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
+
+        def options(wildcards, output) -> str:
+            return self.graph.command_line(self.job(rule, wildcards), unrecorded)
+
+        return options
+
+    def threads(self, rule: str) -> Callable:
+        def threads(wildcards) -> int:
+            cores = self.workflow.cores
+            return requests.threads(self.config, rule, wildcards, cores, self._elsewhere())
+
+        return threads
+
+    def megabytes(self, rule: str) -> Callable:
+        def megabytes(wildcards, attempt) -> int:
+            return requests.megabytes(self.config, rule, wildcards, attempt)
+
+        return megabytes
+
+    def minutes(self, rule: str) -> Callable:
+        def minutes(wildcards, threads, attempt) -> int:
+            cores = GPU_AS_CORES if rule == "sgd" and self.gpus(wildcards) else threads
+            return requests.minutes(self.config, rule, wildcards, cores, attempt)
+
+        return minutes
+
+    def gpus(self, wildcards) -> int:
+        """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
+        only with device: cuda, because its login node cannot tell what the nodes have."""
+        device, here = self.config["device"], GPUS.exists() and not self._elsewhere()
+        return int(device == "cuda" or (device == "auto" and here))
+
+    # Artefacts.
+
+    def files(self, name: str, report: Callable) -> list:
+        """Output of an artefact's rule: its files, those for the report flagged by `report`, and
+        its provenance."""
+        spec = self.specs[name]
+        flagged = [
+            report(path, **self._in_report(name, spec, path)) if suffix in spec.reported else path
+            for suffix in spec.files
+            for path in [f"results/{name}{suffix}"]
+        ]
+        return [*flagged, self.graph.job(name).outputs[-1]]
+
+    def _in_report(self, name: str, spec: Spec, path: str) -> dict:
+        def section(wildcards) -> str:
+            self._refuse_what_is_out_of_date()  # Snakemake calls it when it writes a report
+            return spec.section
+
+        return {
+            "caption": str(Path(self.project, "workflow/report/artefact.rst")),
+            "category": section,
+            "labels": {"artefact": spec.title, "file": caption.FORMS[Path(path).suffix]},
+        }
+
+    def about(self, name: str) -> Callable:
+        """What the report says of an artefact (workflow/report/artefact.rst)."""
+
+        def about(wildcards, output) -> dict:
+            return caption.about(self.graph, name)
+
+        return about
+
+    # Downloads.
+
+    @property
+    def raw_files(self) -> dict[str, str]:
+        """Which source each raw file is of."""
+        return {name: source for source, known in SOURCES.items() for name in known.raw_files}
+
+    @property
+    def mirrors(self) -> str:
+        """As options. Which server a checked file came from changes no result."""
+        return shlex.join(
+            f"--mirror={dataset['source']}={url}"
+            for dataset in (
+                config.dataset_settings(self.config, n) for n in self.config["datasets"]
+            )
+            for url in dataset.get("mirrors", [])
+        )
+
+    # The run as a whole.
+
+    @exit_on_mistake
+    def start(self) -> None:
+        """Before the first job (`onstart`)."""
+        run_lock.take(SNAKEMAKE_FOLDER)
+        jobs = self._jobs_to_run()
+        if self.workflow.touch:
+            self.freshness.accept(jobs)
+        elif self.workflow.local_exec:  # a cluster's nodes are not this machine
+            self._refuse_what_cannot_fit(jobs)
+
+    def _refuse_what_cannot_fit(self, jobs: list[Job]) -> None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        for job in jobs:
+            if job.rule not in requests.NEEDS:
+                continue
+            need = requests.need(self.config, job.rule, job.wildcards)
+            if need is not None and need.bytes > memory:
+                raise UserError(
+                    f"{need.what} ({job.wildcards['dataset']}) needs {size(need.bytes)} of memory;"
+                    f" this machine has {size(memory)}. {need.hint}"
+                )
+
+    @functools.cache  # noqa: B019  one plan a process
+    def _refuse_what_is_out_of_date(self) -> None:
+        """Captions say the settings, versions and code of today: not those of older files."""
+        stale = sorted({job.rule for job in self._jobs_to_run()})
+        if stale:
+            sys.exit(
+                f"ntkcond: no report: {', '.join(stale)} would run first. Give the same command"
+                " without --report, then with it"
+            )
+
+    def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
+        return self.graph.job(rule, **dict(wildcards.items()))
+
+    def _jobs_to_run(self) -> list[Job]:
+        """Of this workflow, whatever others are beside it."""
+        outputs = (list(job.output) for job in self.workflow.dag.needrun_jobs())
+        makers = (self.graph.maker(str(paths[0])) for paths in outputs if paths)
+        return [job for job in makers if job]
+
+    def _say_reasons(self, logger: logging.Logger) -> None:
+        dag = self.workflow.dag
+        found = [
+            (job.rule.name, [str(path) for path in job.output], dag.reason(job))
+            for job in dag.needrun_jobs()
+            if job.output
+        ]
+        if found:
+            logger.info(reasons.of_run(self.freshness, found))
+
+    def _elsewhere(self) -> bool:
+        """Whether jobs run on other machines than this. A dry run cannot know, and says yes."""
+        return self.workflow.remote_exec or self.workflow.non_local_exec_or_dryrun
+
+
+class _AtRunInfo(logging.Handler):
+    """Calls a function once Snakemake has listed the jobs that it will run."""
+
+    def __init__(self, function: Callable[[logging.Logger], None]) -> None:
+        super().__init__()
+        self.function = function
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from snakemake_interface_logger_plugins.common import LogEvent
+
+        if getattr(record, "event", None) == LogEvent.RUN_INFO:
+            self.function(logging.getLogger(record.name))

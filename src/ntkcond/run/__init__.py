@@ -1,0 +1,1 @@
+"""How a step runs: command line, files, records, digests, memory, progress, errors."""

@@ -1,0 +1,236 @@
+"""What every step's command line has in common: options, log, plain errors."""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+from ntkcond.run.digests import imported_modules, module_file
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import explained
+from ntkcond.run.record import input_digest, input_name, is_result, record
+
+log = logging.getLogger("ntkcond")
+SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
+STARTED = "start-up %.2f s, work %.2f s"  # read by ntkcond.artefacts.costs
+
+
+class StepParser(argparse.ArgumentParser):
+    """A step's command line, which knows what of it the output depends on: settings, added by
+    `add_argument`, and the content of input files. Settings that are not given are None. The value
+    of an input is a path, a list of them, or such lists by their names."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(description=description)
+        self._inputs: list[str] = []
+        self._unrecorded = {"help"}
+
+    def add_input(self, *flags: str, **options) -> None:
+        """An option that names a file, or files, to read."""
+        self._inputs.append(self.add_argument(*flags, **{"type": Path, **options}).dest)
+
+    def add_unrecorded(self, *flags: str, **options) -> None:
+        """An option that changes no result."""
+        self._unrecorded.add(self.add_argument(*flags, **options).dest)
+
+    def record(self, arguments: argparse.Namespace, chosen: Sequence[str]) -> dict | None:
+        """The record (`ntkcond.run.record`) of what this step writes; None where the process is no
+        step. Raises UserError for an input that cannot be read, or if the code was changed while
+        this process was loading it."""
+        step = sys.modules["__main__"].__spec__
+        if step is None or not step.name.startswith("ntkcond.steps."):
+            return None
+        modules = (step.name, *chosen)
+        for module in imported_modules(*modules):
+            if module_file(module).stat().st_mtime > psutil.Process().create_time():
+                raise UserError("the code was changed while this step started. Run it again")
+        files = {}
+        for name in self._inputs:
+            given = getattr(arguments, name)
+            for option, paths in (given if isinstance(given, dict) else {name: given}).items():
+                if paths:
+                    paths = paths if isinstance(paths, list) else [paths]
+                    files[option] = {input_name(path): _input_digest(path) for path in paths}
+        settings = {
+            name: value
+            for name, value in vars(arguments).items()
+            if name not in self._unrecorded and name not in self._inputs and value is not None
+        }
+        return record(modules, settings, files)
+
+
+def _input_digest(path: Path) -> str:
+    try:
+        return input_digest(path)
+    except OSError as error:
+        hint = f"snakemake {path} makes it" if is_result(path) else "Correct its path"
+        raise UserError(f"{path}: {(error.strerror or 'cannot be read').lower()}. {hint}") from None
+
+
+def parser(doc: str) -> StepParser:
+    """A parser with the options that every step has; `doc` is the step's docstring."""
+    options = StepParser(doc.splitlines()[0])
+    options.add_unrecorded("--output", type=Path, required=True, help="file to write")
+    options.add_unrecorded("--log", type=Path, help="also write messages to this file")
+    return options
+
+
+def add_computing(options: StepParser) -> None:
+    """--device and --threads, for the steps that compute."""
+    options.add_unrecorded("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    options.add_unrecorded("--threads", type=int, help="default: all processors")
+
+
+def add_mirrors(options: StepParser) -> None:
+    """Addresses of raw files, each for one source of data: --mirror mnist=https://…"""
+    options.add_unrecorded(
+        "--mirror", type=lambda text: tuple(text.split("=", 1)), action="append", default=[],
+        metavar="SOURCE=URL", help="tried in the order given, instead of the addresses known",
+    )  # fmt: skip
+
+
+def mirrors_of(arguments: argparse.Namespace, source: str) -> list[str]:
+    """The addresses given for this source."""
+    return [url for name, url in arguments.mirror if name == source]
+
+
+def whole_numbers(text: str) -> list[int]:
+    """A list of whole numbers: 1,32,111."""
+    return [int(word) for word in text.split(",")]
+
+
+def at_least(smallest: int) -> Callable[[str], int]:
+    """A whole number from `smallest` on."""
+
+    def number(text: str) -> int:
+        if int(text) < smallest:
+            raise argparse.ArgumentTypeError(f"{text} is below {smallest}")
+        return int(text)
+
+    return number
+
+
+def truth(text: str) -> bool:
+    """True or False, as Snakemake writes them."""
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return text.lower() == "true"
+
+
+def count_or_all(text: str) -> int | str:
+    """A number of samples, or "all"."""
+    return text if text == "all" else at_least(2)(text)
+
+
+def run(
+    main: Callable[[argparse.Namespace], None],
+    options: StepParser,
+    chosen: Callable[[argparse.Namespace], list[str]] = lambda arguments: [],
+) -> None:
+    """Parses the command line and runs the step, with the record of what it writes as
+    `arguments.record`; a UserError becomes one line and exit status 1.
+
+    chosen: dotted names of the modules that the step picks by its arguments.
+    """
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ntkcond.steps has it meanwhile
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        arguments = options.parse_args()
+        _end_with_snakemake()
+        with _logging_to(arguments.log):
+            _run(main, options, arguments, chosen(arguments))
+    except UserError as error:  # there is no log to say it in
+        sys.exit(f"ntkcond: {error}")
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _run(
+    main: Callable[[argparse.Namespace], None],
+    options: StepParser,
+    arguments: argparse.Namespace,
+    chosen: list[str],
+) -> None:
+    try:
+        arguments.record = options.record(arguments, chosen)
+        started, ready = _seconds_old(), time.perf_counter()
+        main(arguments)
+        if started is not None:
+            log.info(STARTED, started, time.perf_counter() - ready)
+    except UserError as error:
+        log.error("ntkcond: %s", error)
+        sys.exit(1)
+    except Exception as error:
+        if _out_of_memory(error):
+            log.error("ntkcond: out of memory. Lower block, samples or width in the config")
+            sys.exit(1)
+        log.exception("ntkcond: this should not happen; please report it with this log")
+        sys.exit(2)
+
+
+def _seconds_old() -> float | None:
+    """Since this process was started; None where the system does not tell so (outside Linux)."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError):
+        return None
+
+
+def _end_with_snakemake() -> None:
+    """Ends this process soon after the Snakemake that started it was killed: among the files of
+    the next run, whose config may differ, an orphan must not write."""
+    snakemake = int(os.environ.get("NTKCOND_SNAKEMAKE", 0))
+    if not snakemake:
+        return
+    if os.getppid() != snakemake:  # wrapped by something, or orphaned while it was loading
+        if not psutil.pid_exists(snakemake):
+            sys.exit(1)
+        return
+
+    def watch() -> None:
+        while os.getppid() == snakemake:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """torch raises a RuntimeError of its own on a CPU and on a GPU, known by name and words."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "allocate memory" in str(error)
+    )
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path | None) -> Iterator[None]:
+    """Warnings and errors on the terminal; in the log file, everything with its time. Raises
+    UserError when the log file cannot be made."""
+    logging.raiseExceptions = False  # a line that a full disk swallows is no reason to stop
+    terminal = logging.StreamHandler()
+    terminal.setLevel(logging.WARNING)
+    terminal.setFormatter(logging.Formatter("%(message)s"))
+    handlers: list[logging.Handler] = [terminal]
+    if path is not None:
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = logging.FileHandler(path, mode="w", encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        handlers.append(file)
+    logging.basicConfig(level=logging.WARNING, handlers=handlers)
+    log.setLevel(logging.INFO)  # others' details, such as of fonts, are noise
+    try:
+        yield
+    finally:
+        logging.shutdown()

@@ -1,0 +1,193 @@
+"""Digests of what results are made with: of modules' code, of files; and versions of packages.
+
+The digest of a module is over its syntax tree without what changes no number: comments,
+formatting, docstrings, messages of errors and logs, help texts, descriptions (SPEC, SOURCE).
+Which modules a step's numbers depend on follows from its imports, direct or not, which must
+therefore be static (`import` or `from … import`, anywhere in a module); tests hold the walk against
+sys.modules. `ntkcond.plan` and `ntkcond.run` are left out: values pass through them unchanged.
+
+Read by the Snakefile at every start: standard library only.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import socket
+from pathlib import Path
+
+PACKAGE = "ntkcond"
+SOURCE = Path(__file__).parents[1]
+NO_NUMBERS = (f"{PACKAGE}.plan", f"{PACKAGE}.run")
+# Import name and distribution of what numbers and pictures depend on.
+VERSIONED = {
+    "h5py": "h5py",
+    "matplotlib": "matplotlib",
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "torch": "torch",
+    "torchvision": "torchvision",
+}
+DESCRIPTIONS = ("SPEC", "SOURCE")  # names of constants that `ntkcond.run.descriptions` reads
+LOGGED = ("debug", "info", "warning", "error", "exception")
+HELP = ("help", "metavar")
+
+
+def imported_modules(*modules: str) -> list[str]:
+    """The modules of this package that importing `modules` loads, themselves and parent packages
+    included, sorted."""
+    found, waiting = set(), list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in found or not module_file(name):
+            continue
+        found.add(name)
+        waiting += _parsed(name).imports
+        waiting.append(name.rpartition(".")[0])
+    return sorted(found)
+
+
+@functools.cache
+def code_digests(*modules: str, titles: bool = False) -> dict[str, str]:
+    """For each module that changes the numbers of `modules`, its name within the package and its
+    digest, 16 hexadecimal digits. titles: whether `title=` in a call counts, as in a figure."""
+    return {
+        name.removeprefix(f"{PACKAGE}."): _parsed(name).digest(titles)
+        for name in imported_modules(*modules)
+        if not name.startswith(NO_NUMBERS) and not _parsed(name).empty
+    }
+
+
+@functools.cache
+def package_versions(*modules: str) -> dict[str, str]:
+    """Public versions (2.13.0, not 2.13.0+cpu) of the packages in VERSIONED that they import."""
+    names = {
+        imported.partition(".")[0]
+        for module in imported_modules(*modules)
+        for imported in _parsed(module).imports
+    }
+    return {
+        VERSIONED[name]: importlib.metadata.version(VERSIONED[name]).partition("+")[0]
+        for name in sorted(names & VERSIONED.keys())
+    }
+
+
+def module_file(module: str) -> Path | None:
+    """The file of a module of this package, or None if the name is not one."""
+    first, *rest = module.split(".")
+    if first != PACKAGE:
+        return None
+    base = SOURCE.joinpath(*rest)
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def sha256_of(path: Path | str) -> str:
+    """sha256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class RememberedDigests:
+    """`sha256_of`, from a file of earlier answers while a file's inode says that it is the same: a
+    large one takes minutes to read, and every start of Snakemake asks."""
+
+    def __init__(self, memory: Path) -> None:
+        self.memory = memory
+
+    def __call__(self, path: Path | str) -> str:
+        """Raises OSError if the file cannot be read."""
+        path = Path(path).resolve()
+        inode = path.stat()
+        # whatever changes the content sets ctime to now, and nothing sets it back
+        state = [inode.st_ino, inode.st_size, inode.st_mtime_ns, inode.st_ctime_ns]
+        if self._known.get(str(path), {}).get("state") != state:
+            self._known[str(path)] = {"state": state, "sha256": sha256_of(path)}
+            with contextlib.suppress(OSError):  # not remembered, then
+                self.memory.parent.mkdir(parents=True, exist_ok=True)
+                name = f"{self.memory.name}.{socket.gethostname()}.{os.getpid()}"
+                temporary = self.memory.with_name(name)
+                temporary.write_text(json.dumps(self._known), "utf-8")
+                temporary.replace(self.memory)
+        return self._known[str(path)]["sha256"]
+
+    @functools.cached_property
+    def _known(self) -> dict:
+        try:
+            return json.loads(self.memory.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+
+class _Parsed:
+    """A module's digests and the dotted names that it may import."""
+
+    def __init__(self, path: Path) -> None:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+        self.imports: list[str] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self.imports += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                if node.level:
+                    raise ValueError(f"{path}: relative import; the code digest follows none")
+                self.imports.append(node.module)
+                # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
+                self.imports += [f"{node.module}.{alias.name}" for alias in node.names]
+            _drop_prose(node)
+        self._with_titles = _text(tree)
+        self.empty = not tree.body  # such as the face of a package
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                node.keywords = [key for key in node.keywords if key.arg != "title"]
+        self._without_titles = _text(tree)
+
+    def digest(self, titles: bool) -> str:
+        text = self._with_titles if titles else self._without_titles
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _text(node: object) -> str:
+    """A syntax tree in words. Unlike ast.dump, without fields that are empty: of these, each
+    version of Python has others."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(f'{name}={_text(v)}' for name, v in fields)})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_text, node))}]"
+    return repr(node)
+
+
+def _drop_prose(node: ast.AST) -> None:
+    """What a reader is told and no number depends on."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+        node.body = [each for each in node.body if not _is_description(each)]
+    elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        node.exc.args, node.exc.keywords = [], []
+    elif isinstance(node, ast.Call):
+        node.keywords = [key for key in node.keywords if key.arg not in HELP]
+        match node.func:
+            case ast.Attribute(value=ast.Name(id="log") | ast.Attribute(attr="log"), attr=name):
+                if name in LOGGED:
+                    node.args, node.keywords = [], []
+
+
+def _is_description(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name in DESCRIPTIONS
+    return False
+
+
+@functools.cache
+def _parsed(module: str) -> _Parsed:
+    return _Parsed(module_file(module))

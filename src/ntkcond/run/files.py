@@ -1,0 +1,172 @@
+"""Files that are whole or not there: written beside their place, then renamed into it."""
+
+import contextlib
+import errno
+import glob
+import io
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import h5py
+import psutil
+
+from ntkcond.run.digests import sha256_of
+from ntkcond.run.errors import UserError
+from ntkcond.run.record import sidecar
+from ntkcond.run.units import size
+
+KEEP_NOTHING = (
+    "Nothing was left half-written. Free some space and run again; keep_kernels: false in the"
+    " config keeps no kernels"
+)
+
+
+@contextlib.contextmanager
+def replacing(path: Path | str) -> Iterator[Path]:
+    """A temporary path in the same folder, renamed to `path` when the block ends well.
+
+    A killed or failed block leaves no file at `path`, or the old one untouched. Leftovers of
+    killed processes are cleared at the next write. Raises UserError when the disk is full.
+    """
+    path = Path(path)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _clear_leftovers(path)
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+    try:
+        with explained(path):
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Those of processes of this machine that are gone; of other machines nothing is known."""
+    prefix = f".{path.name}.{socket.gethostname()}."
+    for leftover in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        pid = leftover.name.removeprefix(prefix).removesuffix(".tmp")
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            leftover.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """The new name, too, is to outlast a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def explained(path: Path, of_full_disk: str = KEEP_NOTHING) -> Iterator[None]:
+    """Turns a full disk or a forbidden place into a UserError that names it."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # h5py reports some failed writes as RuntimeError
+        number = getattr(error, "errno", None)
+        text = str(error)
+        if number in (errno.ENOSPC, errno.EDQUOT) or "No space left" in text:
+            there = next(folder for folder in path.absolute().parents if folder.is_dir())
+            free = shutil.disk_usage(there).free
+            raise UserError(
+                f"{path}: the disk is full ({size(free)} left). {of_full_disk}"
+            ) from error
+        if number in (errno.EACCES, errno.EROFS, errno.EPERM):
+            raise UserError(
+                f"{path}: cannot be written ({os.strerror(number)}). Make its folder writable,"
+                " or run elsewhere with snakemake --directory"
+            ) from error
+        raise
+
+
+def require_space(path: Path | str, size_needed: int, hint: str) -> None:
+    """Raises UserError, with the hint, if the disk of `path` has less than `size_needed` bytes
+    free."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path.parent).free
+    if free < size_needed:
+        raise UserError(f"{path}: needs {size(size_needed)} of disk, {size(free)} are free. {hint}")
+
+
+@contextlib.contextmanager
+def write_hdf5(path: Path | str, record: dict | None = None) -> Iterator[h5py.File]:
+    """A new HDF5 file at `path`, by `replacing`. record: its provenance (`ntkcond.run.record`),
+    kept as the attribute `provenance`."""
+    with replacing(path) as temporary, _Disk(temporary) as disk:
+        try:
+            with h5py.File(disk, "w") as file:
+                if record is not None:
+                    file.attrs["provenance"] = json.dumps(record)
+                yield file
+        finally:
+            if disk.failure:  # whatever h5py then makes of it, an AttributeError for one
+                raise disk.failure
+
+
+class _Disk(io.FileIO):
+    """A file for HDF5 to write to that fails once.
+
+    HDF5 cannot close a file that it could not write, and crashes the process when it is made to.
+    So the first failed write is reported, and whatever HDF5 still has to flush is let go of.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "w+")
+        self.failure: OSError | None = None
+
+    def write(self, data: bytes | memoryview) -> int:
+        view = memoryview(data).cast("B")
+        if self.failure:
+            return len(view)
+        try:
+            done = 0
+            while done < len(view):  # a write may be cut short, by a full disk for one
+                done += super().write(view[done:])
+        except OSError as error:
+            self.failure = error
+            raise
+        return len(view)
+
+
+def write_csv(path: Path | str, table) -> None:
+    """A pandas table as CSV at `path`, by `replacing`; floats to the last digit."""
+    with replacing(path) as temporary:
+        table.to_csv(temporary, index=False, lineterminator="\n")
+
+
+@contextlib.contextmanager
+def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
+    """An HDF5 file for reading. Raises UserError if it is not there or damaged."""
+    try:
+        file = h5py.File(path, "r")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file. snakemake {path} makes it") from None
+    except OSError as error:
+        raise UserError(
+            f"{path}: damaged ({error}). Delete it and run snakemake again, which rebuilds it"
+        ) from error
+    with file:
+        yield file
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """A text in UTF-8 at `path`, by `replacing`."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
+def write_provenance(files: Sequence[Path], record: dict) -> None:
+    """An artefact's record (`ntkcond.run.record`) and the sha256 of its files, by their names."""
+    digests = {file.name: sha256_of(file) for file in files}
+    text = json.dumps({"record": record, "files": digests}, indent=1, ensure_ascii=False)
+    write_text(sidecar(files[0]), text + "\n")

@@ -1,0 +1,95 @@
+"""Provenance: what a result was made with, recorded in it by the step that made it.
+
+A record has the step, its settings, for each input file the digest of that file's own record,
+the digests of the modules whose code its numbers depend on, the versions of packages, and the
+format of the files. An HDF5 file keeps it as its attribute `provenance`, an artefact in
+`provenance/{name}.json` beside its files. `ntkcond.plan.graph` says what it should be today.
+
+Read by the Snakefile at every start: nothing beyond the standard library is loaded before it is
+needed.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ntkcond.run.digests import code_digests, package_versions, sha256_of
+
+FORMAT = 1  # raised whenever `ntkcond.run.files` writes or reads values otherwise
+RESULTS = "results"  # files below it are made by steps; others come from outside
+
+
+def record(
+    modules: Sequence[str], settings: Mapping, inputs: Mapping[str, Mapping[str, str]]
+) -> dict:
+    """modules: dotted names, of the step and of what it picks by its settings. inputs: for each
+    option, digests of its files (`input_digest`) by their paths (`input_name`)."""
+    titles = any(name.startswith("ntkcond.artefacts.") for name in modules)
+    return canonical(
+        {
+            "step": modules[0].removeprefix("ntkcond.steps."),
+            "settings": settings,
+            "inputs": inputs,
+            "code": code_digests(*modules, titles=titles),
+            "versions": package_versions(*modules),
+            "format": FORMAT,
+        }
+    )
+
+
+def canonical(value: object) -> object:
+    """With builtin types as JSON has them, and whole numbers as such: 8.0 is 8."""
+    if isinstance(value, Mapping):
+        return {str(key): canonical(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [canonical(entry) for entry in value]
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value if math.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, int | float | str) else str(value)
+
+
+def digest(made_with: dict) -> str:
+    """Of a record, 32 hexadecimal digits."""
+    text = json.dumps(canonical(made_with), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def sidecar(path: Path | str) -> Path:
+    """Where the record of an artefact is, by one of its files or as that file itself."""
+    path = Path(path)
+    if path.parent.name == "provenance":
+        return path
+    return path.parent / "provenance" / f"{path.stem}.json"
+
+
+def read(path: Path | str) -> dict | None:
+    """The record of a result; None if it has none or cannot be read."""
+    path = Path(path)
+    try:
+        if path.suffix != ".h5":
+            return json.loads(sidecar(path).read_text("utf-8"))["record"]
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return json.loads(file.attrs["provenance"])
+    except Exception:  # a damaged file may fail in any way
+        return None
+
+
+def input_digest(path: Path | str) -> str:
+    """Of a result, the digest of its record; of any other file, of its content."""
+    made_with = read(path) if is_result(path) else None
+    return digest(made_with) if made_with else sha256_of(path)[:32]
+
+
+def input_name(path: Path | str) -> str:
+    """How records call an input: results by their path, others by their name alone, for they may
+    lie elsewhere on another machine."""
+    return Path(path).as_posix() if is_result(path) else Path(path).name
+
+
+def is_result(path: Path | str) -> bool:
+    """Whether the path is below results/ in the folder in which Snakemake runs."""
+    return Path(path).parts[:1] == (RESULTS,)

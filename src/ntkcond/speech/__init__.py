@@ -1,1 +1,0 @@
-"""Speech: a corpus of FLAC files in LibriSpeech's layout, its frames, features and phone labels."""

@@ -1,0 +1,60 @@
+"""The closest pair of gradients: results/angles/{dataset}/{network}/depth{L}.h5."""
+
+from argparse import Namespace
+
+import torch
+
+from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import angle_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
+
+
+def main(arguments: Namespace) -> None:
+    """Writes min_angle_deg (seeds,), closest_pair (seeds, 2), rows of the data set's x, and
+    zero_gradients (seeds,), how many samples were left out for theirs."""
+    a = arguments
+    network = network_options.network(a)
+    device = resolve_device(a.device)
+    use_threads(a.threads)
+    with read_hdf5(a.dataset) as file:
+        x = file["x"][:]
+    samples, features = x.shape
+    distinct = distinct_rows(x)
+    if len(distinct.index) < 2:
+        raise UserError(f"{a.dataset}: fewer than two different samples, so there is no angle")
+    require_memory(angle_need(samples, features, network.depth, network.width), device)
+    inputs = torch.from_numpy(x[distinct.index]).to(device, torch.float64)
+
+    angles, pairs, vanished = [], [], []
+    label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
+    for seed in progress(a.seeds, len(a.seeds), label):
+        gradients = network.initial_gradients(seed, features, device)
+        pair = closest_pair(gradients(inputs))
+        vanished.append(pair.vanished)
+        angles.append(pair.angle_deg)
+        pairs.append(distinct.index[[pair.first, pair.second]])
+    with write_hdf5(a.output, a.record) as file:
+        file["min_angle_deg"] = angles
+        file["closest_pair"] = pairs
+        file["zero_gradients"] = vanished
+        file.attrs.update(
+            network_options.settings(a), seeds=a.seeds, samples=samples,
+            duplicate_rows=distinct.duplicate_rows, zero_rows=distinct.zero_rows,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    network_options.add(options)
+    options.add_argument(
+        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
+    )
+    command.add_computing(options)
+    command.run(main, options)

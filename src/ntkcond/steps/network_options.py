@@ -1,0 +1,55 @@
+"""A network on the command line: an option for each field of MLP, derived from the dataclass."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, fields
+
+from ntkcond.networks.mlp import MLP
+from ntkcond.run import command
+
+FIELDS = {field.name: field for field in fields(MLP)}
+NTK_ONLY = {name for name, field in FIELDS.items() if field.metadata.get("ntk_only")}
+
+
+def add(parser: ArgumentParser, without: Collection[str] = ()) -> None:
+    """--activation, --depth, --width …; required unless MLP has a default.
+
+    without: names of fields that the step does not use, such as NTK_ONLY in training, or has an
+    option of its own for, such as --depths.
+    """
+    for name, field in FIELDS.items():
+        if name in without:
+            continue
+        required = field.default is MISSING
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=_parser_of(field),
+            choices=list(field.metadata["choices"]) if "choices" in field.metadata else None,
+            required=required,
+            default=None if required else field.default,
+            help=field.metadata["help"],
+        )
+
+
+def _parser_of(field: Field):
+    """From the text of an option to a value or, where there are choices, the name of one."""
+    if "choices" in field.metadata:
+        return str
+    if "minimum" in field.metadata:
+        return command.at_least(field.metadata["minimum"])
+    return command.truth if field.type is bool else field.type
+
+
+def settings(arguments: Namespace) -> dict[str, str | int | float | bool]:
+    """The values of the network's options that the step has, as files keep them."""
+    return {name: getattr(arguments, name) for name in FIELDS if hasattr(arguments, name)}
+
+
+def network(arguments: Namespace, **given: str | float) -> MLP:
+    """The network of the options. given: values of fields that are no options of this step."""
+    values = {**settings(arguments), **given}
+    for name, value in values.items():
+        choices = FIELDS[name].metadata.get("choices")
+        if isinstance(choices, Mapping):  # from names to what they name
+            values[name] = choices[value]
+    return MLP(**values)

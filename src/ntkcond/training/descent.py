@@ -1,0 +1,37 @@
+"""Full-batch gradient descent on the square loss, to hold its rate against the NTK's bound.
+
+While the NTK K stays what it was at initialisation, the residual r = f(X) − y of
+½ ‖f(X) − y‖² follows rₜ₊₁ = (I − η K) rₜ. With η = 1/λ_max that is ‖rₜ‖ ≤ (1 − 1/κ)ᵗ ‖r₀‖: a
+smaller κ, a faster descent, which is the link on which the paper's Section 6 rests. Wide networks
+keep their NTK; those here train for real, and need not.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from ntkcond.networks.mlp import MLP
+
+
+def descend(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    network: MLP,
+    learning_rate: float,
+) -> Iterator[float]:
+    """‖f(X) − y‖ before each step, for ever; changes the weights in place.
+
+    x: (n, d), y: (n,), weights: W¹ … Wᴸ⁺¹ with one output, all float64 and trained. One step:
+    Wˡ ← Wˡ − η Σᵢ rᵢ δˡᵢ αˡ⁻¹ᵢᵀ.
+    """
+    while True:
+        factors = network.layer_gradients(x, weights)
+        residual = (factors[-1].forward @ weights[-1].T).squeeze(1) - y
+        yield torch.linalg.vector_norm(residual).item()
+        for w, (forward, backward) in zip(weights, factors, strict=True):
+            if backward is None:  # of the last layer: δ = 1
+                gradient = (residual @ forward)[None]
+            else:
+                gradient = (backward * residual[:, None]).T @ forward
+            w.sub_(gradient, alpha=learning_rate)

@@ -1,0 +1,283 @@
+"""Training of the paper's networks (§6, Figure 3): plain SGD on the cross entropy, many at once.
+
+    a⁰ = x,   aˡ = σ(βₗ Wˡ aˡ⁻¹) for l = 1..L,   f = β_{L+1} Wᴸ⁺¹ aᴸ,   one output a class
+
+with all Wˡ i.i.d. N(0, 1) and the factors βₗ of a convention (`layer_factors`). Runs of one depth,
+a seed and a learning rate each, go through the same operations side by side, along a leading axis R
+of every tensor. The gradient is written out, three matrix products a layer, and the last adds it to
+the weights; tests/training/test_sgd.py holds it against autograd.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ntkcond.networks.gaussian import normalisation
+from ntkcond.networks.mlp import MLP
+from ntkcond.run.errors import UserError
+from ntkcond.training.history import Epoch
+
+CONVENTIONS = ("authors", "paper")
+TEST_ROWS = 2000  # test samples that pass through the networks at once
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned: x (n, d) float32, y (n,) int64 in 0..C−1, likewise for testing or None;
+    labels (C,): the label that each class has in the data set."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+    x_test: torch.Tensor | None
+    y_test: torch.Tensor | None
+    labels: np.ndarray
+
+    def on(self, device: torch.device | str) -> "Task":
+        """The same on a device."""
+        tensors = (self.x, self.y, self.x_test, self.y_test)
+        return Task(*(t if t is None else t.to(device) for t in tensors), self.labels)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained: a network, scaled by the factors β₁ … β_{L+1} of `layer_factors`."""
+
+    network: MLP
+    factors: tuple[float, ...]
+
+
+class Run(NamedTuple):
+    """One training: of the initialisation and sample order of a seed, at a learning rate."""
+
+    seed: int
+    learning_rate: float
+
+
+def classification(
+    x: np.ndarray,
+    y: np.ndarray | None,
+    x_test: np.ndarray | None = None,
+    y_test: np.ndarray | None = None,
+) -> Task:
+    """The task of telling the labels y (n,) of x (n, d): any integers, classes in their order.
+
+    Raises UserError when there are no labels, or fewer than two different ones; when there are
+    more or fewer than samples; or when the test split has one that the training split has not.
+    """
+    if y is None:
+        raise UserError("there are no labels to learn. Give the data set an array y")
+    if len(y) != len(x):
+        raise UserError(f"y has {len(y)} labels for {len(x)} samples; make them equal")
+    labels, classes = np.unique(y, return_inverse=True)
+    if len(labels) < 2:
+        raise UserError(f"every label is {labels[0]}: there is nothing to tell apart")
+    tested = x_test is not None and y_test is not None
+    if tested:
+        if x_test.shape[1] != x.shape[1]:
+            raise UserError(f"x has {x.shape[1]} features and x_test has {x_test.shape[1]}")
+        if len(y_test) != len(x_test):
+            raise UserError(
+                f"y_test has {len(y_test)} labels for {len(x_test)} samples; make them equal"
+            )
+        unknown = np.setdiff1d(y_test, labels)
+        if len(unknown):
+            raise UserError(f"y_test has the label {unknown[0]}, which y has not")
+    # copies, which torch aligns: at another alignment a product may round otherwise
+    return Task(
+        torch.tensor(x),
+        torch.tensor(classes),
+        torch.tensor(x_test) if tested else None,
+        torch.tensor(np.searchsorted(labels, y_test)) if tested else None,
+        labels,
+    )
+
+
+def layer_factors(network: MLP, features: int, convention: str) -> tuple[float, ...]:
+    """β₁ … β_{L+1}.
+
+    "authors": as in the authors' scripts every layer, the output too, is divided by the root of its
+    input width and multiplied by √c_σ, so that f starts near 1 for inputs of mean square 1.
+    "paper": Eq. (1) taken literally; f starts at a size of ‖x‖. The two differ by the constant
+    factor √(c_σ/d) (for ReLU and linear networks), so that a learning rate of the one acts as
+    c_σ/d of it in the other, but on a loss that is not the same.
+    """
+    c = normalisation(network.activation)
+    hidden = [math.sqrt(c / network.width)] * network.depth  # with the √c_σ of the layer below
+    if convention == "paper":
+        return (1.0, *hidden)
+    first = 1 / math.sqrt(features)
+    factors = [first, *hidden]
+    factors[-1] *= math.sqrt(c)
+    return tuple(factors)
+
+
+def stacked_weights(
+    seeds: Sequence[int],
+    network: MLP,
+    features: int,
+    classes: int,
+    device: torch.device | str = "cpu",
+) -> list[torch.Tensor]:
+    """`MLP.weights` of each seed side by side: W¹ (R, m, d) … Wᴸ⁺¹ (R, C, m) float32."""
+    drawn = {seed: network.weights(seed, features, classes) for seed in set(seeds)}
+    layers = zip(*(drawn[seed] for seed in seeds), strict=True)
+    return [torch.from_numpy(np.stack(layer)).to(device, torch.float32) for layer in layers]
+
+
+def logits(weights: Sequence[torch.Tensor], x: torch.Tensor, model: Model) -> torch.Tensor:
+    """f (R, b, C) of the samples x (R, b, d)."""
+    for w, factor in zip(weights[:-1], model.factors, strict=False):
+        x = model.network.activation.value(_product(x, w.mT, factor))
+    return _product(x, weights[-1].mT, model.factors[-1])
+
+
+def sgd_step(
+    weights: list[torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    rates: torch.Tensor,
+    model: Model,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """One step on the mean cross entropy of a batch, in place.
+
+    x: (R, b, d), y: (R, b), rates: (R,). Returns, before the step and for each run, the sum of the
+    samples' losses and the number of those classified correctly, (R,) each.
+    """
+    inputs, slopes = [x], []
+    for w, factor in zip(weights[:-1], model.factors, strict=False):
+        z = _product(inputs[-1], w.mT, factor)
+        slopes.append(model.network.activation.slope(z))
+        inputs.append(model.network.activation.value(z))
+    f = _product(inputs[-1], weights[-1].mT, model.factors[-1])
+
+    target = y.unsqueeze(-1)
+    right = (f.argmax(-1) == y).sum(-1)
+    log_p = f.log_softmax(-1)
+    loss = -log_p.gather(-1, target).sum((-2, -1))
+
+    # δ: the loss's gradient at each layer's Wa, times the learning rate
+    delta = log_p.exp_()
+    delta.scatter_(-1, target, delta.gather(-1, target) - 1)
+    delta.mul_(rates.view(-1, 1, 1) / y.shape[-1])
+    for layer in range(len(weights) - 1, -1, -1):
+        factor, w = model.factors[layer], weights[layer]
+        below = _product(delta, w, factor).mul_(slopes[layer - 1]) if layer else None
+        w.baddbmm_(delta.mT, inputs[layer], alpha=-factor)
+        delta = below
+    return loss, right
+
+
+def evaluate(
+    weights: Sequence[torch.Tensor], x: torch.Tensor, y: torch.Tensor, model: Model
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean cross entropy and accuracy, (R,) float64 each, on x (n, d) with the classes y (n,)."""
+    runs = len(weights[0])
+    loss = torch.zeros(runs, dtype=torch.float64, device=x.device)
+    right = torch.zeros(runs, dtype=torch.float64, device=x.device)
+    for rows, target in zip(x.split(TEST_ROWS), y.split(TEST_ROWS), strict=True):
+        f = logits(weights, rows.expand(runs, -1, -1), model)
+        right += (f.argmax(-1) == target).sum(-1)
+        log_p = f.log_softmax(-1)
+        loss -= log_p.gather(-1, target.expand(runs, -1).unsqueeze(-1)).sum((-2, -1))
+    return loss / len(x), right / len(x)
+
+
+def epochs(
+    task: Task,
+    model: Model,
+    weights: list[torch.Tensor],
+    runs: Sequence[Run],
+    batch: int,
+    numbers: range,
+) -> Iterator[Epoch]:
+    """Trains `weights`, in place, through the epochs of these numbers, the first of all being 1.
+
+    Each epoch goes through all n samples in an order of its own, which only seed and number decide:
+    training that resumes at an epoch is the same as one that was never interrupted. The last batch
+    is smaller where n is no multiple of `batch`. Data, order and totals stay on the device; once an
+    epoch, the totals are fetched.
+    """
+    n, device = len(task.x), task.x.device
+    rates = torch.tensor([run.learning_rate for run in runs], dtype=torch.float32, device=device)
+    seeds, seed_of_run = np.unique([run.seed for run in runs], return_inverse=True)
+    seed_of_run = torch.from_numpy(seed_of_run).to(device)
+    loss = torch.zeros(len(runs), dtype=torch.float64, device=device)
+    right = torch.zeros(len(runs), dtype=torch.float64, device=device)
+
+    def step(rows: torch.Tensor) -> None:
+        x = task.x.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
+        batch_totals = sgd_step(weights, x, task.y[rows], rates, model)
+        loss.add_(batch_totals[0])
+        right.add_(batch_totals[1])
+
+    steps: dict[int, Callable[[torch.Tensor], None]] = {}  # by size of the batch
+    for number in numbers:
+        started = time.perf_counter()
+        loss.zero_()
+        right.zero_()
+        orders = np.stack([sample_order(seed, number, n) for seed in seeds])
+        order = torch.from_numpy(orders).to(device)[seed_of_run]
+        for rows in order.split(batch, dim=1):
+            size = rows.shape[1]
+            if size not in steps:
+                on_gpu = device.type == "cuda"
+                steps[size] = _recorded(step, rows, [*weights, loss, right]) if on_gpu else step
+            steps[size](rows)
+        train = (loss / n).cpu().numpy(), (right / n).cpu().numpy()
+        test = (np.full(len(runs), np.nan),) * 2
+        if task.x_test is not None:
+            measured = evaluate(weights, task.x_test, task.y_test, model)
+            test = tuple(values.cpu().numpy() for values in measured)
+        yield Epoch(number, *train, *test, time.perf_counter() - started)
+
+
+def sample_order(seed: int, epoch: int, n: int) -> np.ndarray:
+    """The order of n samples in an epoch, (n,) int64: from a counter-based stream of its own."""
+    words = [int(seed), epoch, *b"order"]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(words))).permutation(n)
+
+
+def flops_per_epoch(
+    samples: int, test_samples: int, network: MLP, features: int, classes: int
+) -> tuple[int, int]:
+    """Operations in the matrix products of one run's epoch, training and testing: 2 for each weight
+    and sample forward, for its gradient, and backward but for the first layer."""
+    weights = network.weight_count(features, classes)
+    first = features * (int(network.width) if network.depth else classes)
+    return samples * (6 * weights - 2 * first), test_samples * 2 * weights
+
+
+def _product(a: torch.Tensor, b: torch.Tensor, factor: float) -> torch.Tensor:
+    """factor · a b along the leading axis, in one call."""
+    return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=factor)
+
+
+def _recorded(
+    step: Callable[[torch.Tensor], None], rows: torch.Tensor, state: list[torch.Tensor]
+) -> Callable[[torch.Tensor], None]:
+    """The step as a CUDA graph, for batches of the shape of `rows`: its many small kernels start
+    as one. `state`, what the step changes, is as before."""
+    static_rows = rows.clone()
+    kept = [tensor.clone() for tensor in state]
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # libraries set themselves up before the recording
+        for _ in range(3):
+            step(static_rows)
+    torch.cuda.current_stream().wait_stream(stream)
+    for tensor, before in zip(state, kept, strict=True):
+        tensor.copy_(before)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(static_rows)
+
+    def replay(rows: torch.Tensor) -> None:
+        static_rows.copy_(rows)
+        graph.replay()
+
+    return replay

@@ -1,0 +1,203 @@
+"""The closest pair found by pruning, against all pairs in extended precision on hard data; and the
+bounds that rule pairs out, pair by pair."""
+
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.datasets import mnist
+from ntkcond.datasets.samples import choose
+from ntkcond.networks.mlp import LayerGradient
+from ntkcond.ntk import closest_pair as module
+from ntkcond.ntk.closest_pair import ceilings_of, closest_pair, unit_gradients
+from ntkcond.run.errors import UserError
+from small_networks import drawn, gradients_of
+
+N, FEATURES = 203, 6
+
+
+@pytest.fixture(autouse=True)
+def _pruning_of_few_samples(monkeypatch):
+    monkeypatch.setattr(module, "BRUTE_FORCE_UP_TO", 0)
+    monkeypatch.setattr(module, "LANDMARKS", 40)
+    monkeypatch.setattr(module, "DIRECTIONS", 12)
+
+
+def gaussian(rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal((N, FEATURES))
+
+
+def near_ties(rng: np.random.Generator) -> np.ndarray:
+    """Fifty pairs at angles that agree to ten digits or so."""
+    centres = np.linalg.qr(rng.standard_normal((FEATURES, FEATURES)))[0]
+    x = gaussian(rng)
+    for pair in range(50):
+        one, other = centres[pair % FEATURES], centres[(pair + 1) % FEATURES]
+        x[2 * pair] = one
+        x[2 * pair + 1] = one + 1e-3 * (1 + 1e-10 * pair) * other
+        x[2 * pair : 2 * pair + 2] *= 1.0 + pair
+    return x
+
+
+def near_parallel(rng: np.random.Generator) -> np.ndarray:
+    """All within a few hundredths of a degree of one direction, and one pair closer still."""
+    x = rng.standard_normal(FEATURES) + 1e-4 * gaussian(rng)
+    x[100] = x[17] + 1e-6 * rng.standard_normal(FEATURES)
+    return x
+
+
+def parallel(rng: np.random.Generator) -> np.ndarray:
+    """Every sample has multiples: many pairs with an angle of exactly 0 in ReLU networks."""
+    return np.repeat(gaussian(rng)[: N // 7 + 1], 7, axis=0)[:N] * np.arange(1, N + 1)[:, None]
+
+
+def huge_and_tiny(rng: np.random.Generator) -> np.ndarray:
+    return gaussian(rng) * 10.0 ** rng.integers(-140, 140, (N, 1))
+
+
+def clustered(rng: np.random.Generator) -> np.ndarray:
+    return 3 * gaussian(rng)[rng.integers(0, 9, N)] + 0.3 * gaussian(rng)
+
+
+DATA = (gaussian, near_ties, near_parallel, parallel, huge_and_tiny, clustered)
+NETWORKS = [("relu", 2), ("relu", 5), ("linear", 3), ("relu", 0), ("relu2", 2), ("tanh", 2)]
+
+
+def factors_of(data, activation: str, depth: int) -> list[LayerGradient]:
+    if data is huge_and_tiny and activation == "relu2":
+        pytest.skip("squares of squares of 10¹⁴⁰ are beyond float64")
+    x = torch.from_numpy(data(np.random.default_rng(0)))
+    weights = [torch.from_numpy(w) for w in drawn(1, depth, 9, FEATURES)]
+    return gradients_of(weights, activation)(x)
+
+
+def exact_cosines(factors: list[LayerGradient]) -> np.ndarray:
+    """From whole gradients, in extended precision; −1 for a sample with itself or no gradient."""
+    gradients = []
+    for forward, backward in factors:
+        a = forward.numpy().astype(np.longdouble)
+        d = np.ones((len(a), 1), a.dtype) if backward is None else backward.numpy().astype(a.dtype)
+        gradients.append((d[:, :, None] * a[:, None, :]).reshape(len(a), -1))
+    gradients = np.concatenate(gradients, axis=1)
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    unit = gradients / np.where(norms == 0, 1, norms)
+    cosines = unit @ unit.T
+    cosines[norms[:, 0] == 0] = cosines[:, norms[:, 0] == 0] = -1
+    np.fill_diagonal(cosines, -1)
+    return cosines
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(("activation", "depth"), NETWORKS)
+def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, monkeypatch):
+    factors = factors_of(data, activation, depth)
+    cosines = exact_cosines(factors)
+    best, second = np.sort(cosines[np.tril_indices(N, -1)])[:-3:-1]
+    for tile in (7, 29, 64, 1000):  # N is a multiple of 7 and 29
+        for pairs_at_once in (1, 40, 4096):  # else whole tiles, in float32 and float64
+            monkeypatch.setattr(module, "PAIRS_AT_ONCE", pairs_at_once)
+            pair = closest_pair(factors, tile)
+            assert best - cosines[pair.first, pair.second] < 2e-15
+            if best - second > 2e-15:
+                assert cosines[pair.first, pair.second] == best
+            assert np.cos(np.radians(pair.angle_deg)) == pytest.approx(float(best), abs=2e-15)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(("activation", "depth"), NETWORKS)
+@pytest.mark.parametrize("directions", [1, 12, 40])
+def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, monkeypatch):
+    monkeypatch.setattr(module, "DIRECTIONS", directions)
+    factors = factors_of(data, activation, depth)
+    unit = unit_gradients(factors)
+    index = unit.index.numpy()
+    exact = exact_cosines(factors)[np.ix_(index, index)]
+    ceilings = ceilings_of(unit)
+    z = ceilings.coordinates
+    assert z.dtype == torch.float32
+    products = (z @ z.T).numpy() + ceilings.slack
+    assert (exact <= products).all()
+    assert ceilings.slack < 1e-4
+    for dtype in (torch.float32, torch.float64):
+        error = np.abs(unit.cosines(slice(None), slice(None), dtype).numpy() - exact)
+        np.fill_diagonal(error, 0)
+        assert error.max() <= unit.rounding(dtype) < 3000 * torch.finfo(dtype).eps
+
+
+def test_samples_without_a_gradient_are_left_out_and_counted():
+    factors = factors_of(gaussian, "relu", 2)
+    alone = closest_pair(factors)
+    padded = [
+        LayerGradient(*(torch.cat([torch.zeros_like(part[:3]), part]) for part in layer))
+        if layer.backward is not None
+        else LayerGradient(torch.cat([torch.zeros_like(layer.forward[:3]), layer.forward]), None)
+        for layer in factors
+    ]
+    found = closest_pair(padded, tile=10)
+    assert (found.first, found.second) == (alone.first + 3, alone.second + 3)
+    assert found.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
+    assert (alone.vanished, found.vanished) == (0, 3)
+
+
+def test_two_samples_at_an_obtuse_angle():
+    x = torch.tensor([[1.0, 0.0], [-1.0, 1.0]], dtype=torch.float64)
+    found = closest_pair([LayerGradient(x, None)], tile=1)
+    assert (found.angle_deg, found.first, found.second) == (pytest.approx(135), 0, 1)
+
+
+def test_gradients_beyond_float64_are_named():
+    x = torch.full((3, 2), 1e200, dtype=torch.float64)
+    with pytest.raises(UserError, match="3 gradients are beyond the range of float64"):
+        closest_pair([LayerGradient(x, x)])
+
+
+def test_products_of_less_than_float32_are_not_relied_upon():
+    """TF32 and bfloat16 round more than the bound allows for."""
+    factors = factors_of(gaussian, "relu", 2)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert ceilings_of(unit_gradients(factors)).coordinates.dtype == torch.float64
+        lower = closest_pair(factors)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert lower == closest_pair(factors)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, 10])
+def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_data, depth, monkeypatch):
+    x = torch.from_numpy(choose(mnist.load(real_data, {}), 5000, seed=0, scale=(-1, 1)).x).double()
+    weights = [torch.from_numpy(w) for w in drawn(1, depth, 512, 784)]
+    factors = gradients_of(weights, "relu")(x)
+    kernel = torch.zeros(5000, 5000, dtype=torch.float64)  # by neither ours nor tiles
+    for forward, backward in factors:
+        product = forward @ forward.T
+        kernel += product if backward is None else product * (backward @ backward.T)
+    norms = kernel.diagonal().sqrt()
+    cosines = kernel.div_(norms).div_(norms[:, None]).fill_diagonal_(-1)
+    first, second = sorted(divmod(int(cosines.argmax()), 5000))
+
+    monkeypatch.setattr(module, "LANDMARKS", 512)
+    monkeypatch.setattr(module, "DIRECTIONS", 128)
+    whole = []
+    alone = module.UnitGradients.cosines_of_pairs
+    monkeypatch.setattr(
+        module.UnitGradients,
+        "cosines_of_pairs",
+        lambda self, a, b: (whole.append(len(a)), alone(self, a, b))[1],
+    )
+    found = closest_pair(factors)
+    assert (found.first, found.second) == (first, second)
+    assert np.cos(np.radians(found.angle_deg)) == pytest.approx(cosines.max().item(), abs=1e-14)
+    assert sum(whole) < 0.001 * 5000**2 / 2  # and the others were ruled out
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.parametrize(("activation", "depth"), NETWORKS)
+def test_closest_pair_on_cuda_is_that_on_the_cpu(activation, depth):
+    factors = factors_of(clustered, activation, depth)
+    moved = [LayerGradient(a.cuda(), None if b is None else b.cuda()) for a, b in factors]
+    here, there = closest_pair(factors), closest_pair(moved)
+    assert there.angle_deg == pytest.approx(here.angle_deg, rel=1e-9)
+    assert (there.first, there.second) == (here.first, here.second)

@@ -1,0 +1,201 @@
+"""Activations at infinite width: quadrature against closed forms, SciPy, Monte Carlo, the digest's
+check values, neural-tangents and wide finite networks."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.special import eval_hermitenorm, factorial
+
+from ntkcond.networks.activations import ACTIVATIONS, Activation
+from ntkcond.networks.gaussian import hermite_coefficients, moment, normalisation, slope_gain
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.dual_activations import CLOSED_FORMS, dual
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, ntk_of_correlation
+from ntkcond.run.errors import UserError
+from small_networks import mlp
+from workflow import ROOT
+
+RHO = np.linspace(-1, 1, 41)
+# The same functions as the registry's, as strangers whose closed forms nobody knows.
+ERF = Activation("erf", torch.erf, lambda z: 2 / np.pi**0.5 * (-z.square()).exp())
+CUBE = Activation("cube", lambda z: z**3, lambda z: 3 * z**2)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_slopes_are_those_of_autograd(activation):
+    own = ACTIVATIONS[activation]
+    z = torch.linspace(-6, 6, 2001, dtype=torch.float64).requires_grad_()
+    own.value(z).sum().backward()
+    torch.testing.assert_close(own.slope(z.detach()), z.grad, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("activation", "c", "chi"),
+    [
+        ("relu", 2.0, 1.0),
+        ("linear", 1.0, 1.0),
+        ("relu2", 0.6667, 1.333),
+        ("gelu", 2.3517, 1.072),
+        ("tanh", 2.5362, 1.178),
+        ("sigmoid", None, 0.153),
+    ],
+)
+def test_normalisations_are_the_papers(activation, c, chi):
+    own = ACTIVATIONS[activation]
+    assert slope_gain(own) == pytest.approx(chi, abs=6e-4)
+    assert normalisation(own) == pytest.approx(1 / moment(own.value), rel=1e-14)
+    if c is not None:
+        assert normalisation(own) == pytest.approx(c, abs=6e-5)
+
+
+def test_moments_are_exact():
+    assert moment(lambda z: z**4) == pytest.approx(105, rel=1e-14)
+    assert moment(torch.erf) == pytest.approx(2 / np.pi * np.arcsin(2 / 3), rel=1e-14)
+    assert moment(torch.relu) == pytest.approx(0.5, rel=1e-14)
+
+
+def test_hermite_coefficients_are_those_of_scipy():
+    found = hermite_coefficients(torch.tanh, 8)
+    for k, coefficient in enumerate(found):
+
+        def weighted(z, k=k):
+            h = eval_hermitenorm(k, z) / np.sqrt(factorial(k))
+            return np.tanh(z) * h * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+
+        assert coefficient == pytest.approx(quad(weighted, -15, 15, epsabs=1e-13)[0], abs=1e-12)
+
+
+def test_series_are_the_closed_forms():
+    """erf: Williams (1997); z³: E[u³v³] = 6ρ³ + 9ρ, of 15."""
+    erf = dual(ERF)
+    c = np.pi / 2 / np.arcsin(2 / 3)
+    assert erf.value(RHO) == pytest.approx(c * 2 / np.pi * np.arcsin(2 * RHO / 3), abs=1e-14)
+    slope = c * 4 / np.pi / np.sqrt(9 - 4 * RHO**2)
+    assert erf.slope(RHO) == pytest.approx(slope, rel=1e-13)
+    cube = dual(CUBE)
+    assert cube.value(RHO) == pytest.approx((6 * RHO**3 + 9 * RHO) / 15, abs=1e-14)
+    assert max(erf.error, cube.error) < 1e-14
+
+
+@pytest.mark.parametrize("activation", CLOSED_FORMS)
+def test_closed_forms_are_their_series_within_the_error_that_it_states(activation):
+    known = ACTIVATIONS[activation]
+    stranger = dual(Activation("stranger", known.value, known.slope))
+    closed = dual(known)
+    assert closed.error == 0
+    inside = np.abs(RHO) < 0.95
+    assert np.abs(stranger.value(RHO) - closed.value(RHO)).max() <= stranger.error + 1e-13
+    assert np.abs(stranger.slope(RHO) - closed.slope(RHO)).max() <= stranger.error + 1e-13
+    # what is cut off has high powers of ρ
+    assert stranger.value(RHO[inside]) == pytest.approx(closed.value(RHO[inside]), abs=1e-9)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_duals_are_expectations(activation):
+    own, its = ACTIVATIONS[activation], dual(ACTIVATIONS[activation])
+    assert its.error < 1e-14
+    rng = np.random.default_rng(0)
+    u, w = torch.from_numpy(rng.standard_normal((2, 1_000_000)))
+    for rho in (-0.6, 0.3, 0.9):
+        v = rho * u + (1 - rho**2) ** 0.5 * w
+        for function, of in ((own.value, its.value), (own.slope, its.slope)):
+            products = normalisation(own) * function(u) * function(v)
+            error = products.std().item() / 1000
+            assert of(np.array(rho)) == pytest.approx(products.mean().item(), abs=5 * error + 1e-9)
+
+
+# φ in degrees at θ_in = 5°, computed independently of this package
+PHI = {
+    "relu2": {1: 6.5, 2: 8.2, 5: 14.7, 10: 32.2, 20: 82.7, 50: 90},
+    "gelu": {1: 5.8, 2: 6.6, 5: 8.8, 10: 12.7, 20: 21.8, 50: 61.5},
+    "tanh": {1: 6.0, 2: 7.0, 5: 10.4, 10: 17.9, 20: 41.6, 50: 89.6},
+}
+
+
+@pytest.mark.parametrize("activation", PHI)
+def test_gradient_angles_have_the_check_values(activation):
+    for depth, phi in PHI[activation].items():
+        angle = gradient_angle(np.radians(5), mlp(activation, depth))
+        assert np.degrees(angle) == pytest.approx(phi, abs=0.06)
+
+
+def test_of_relu_the_series_for_any_activation_is_the_papers_formula():
+    theta = np.radians(np.linspace(1, 179, 90))
+    for depth in (0, 1, 4, 30):
+        relu = mlp("relu", depth)
+        cosine = ntk_of_correlation(np.cos(theta), relu) / (depth + 1)
+        assert np.arccos(cosine) == pytest.approx(gradient_angle(theta, relu), abs=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["relu2", "gelu", "tanh", "sigmoid"])
+def test_wide_networks_come_near(activation):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((8, 20))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    expected = infinite_width_ntk(x, mlp(activation, 2))
+    kernels = []
+    for seed in range(16):
+        gradients = mlp(activation, 2, 1024).initial_gradients(seed, 20)
+        kernels.append(empirical_ntk(gradients(torch.from_numpy(x))).numpy())
+    error = np.std(kernels, axis=0, ddof=1) / 4
+    assert (np.abs(np.mean(kernels, axis=0) - expected) < 6 * error).all()
+    assert error.max() < 0.15 * expected.max()
+
+
+def test_the_scale_of_the_weights_changes_no_angle_of_a_homogeneous_network():
+    theta = np.radians(np.linspace(1, 179, 90))
+    for activation in ("relu", "linear"):
+        network = mlp(activation, 5)
+        angles = [gradient_angle(theta, network, variance) for variance in (0.01, 0.1, 1.0, 10.0)]
+        assert np.ptp(angles, axis=0).max() < 1e-7
+    tanh = [gradient_angle(theta, mlp("tanh", 5), variance) for variance in (0.01, 10.0)]
+    assert np.ptp(tanh, axis=0).max() > 1
+
+
+@pytest.mark.parametrize("variance", [0.25, 4.0])
+def test_weights_of_another_variance_are_those_of_a_wide_network(variance):
+    """tanh, two hidden layers, W = √variance times N(0, 1); gradients with respect to W."""
+    tanh = mlp("tanh", 2, 1024)
+    rho = 0.6
+    x = torch.tensor([[1.0, 0.0], [rho, (1 - rho**2) ** 0.5]], dtype=torch.float64)
+    kernels = []
+    for seed in range(16):
+        weights = [variance**0.5 * torch.from_numpy(w) for w in tanh.weights(seed, 2)]
+        kernels.append(empirical_ntk(tanh.layer_gradients(x, weights)).numpy())
+    error = np.std(kernels, axis=0, ddof=1) / 4
+    mean = np.mean(kernels, axis=0)
+    for place, correlation in (((0, 0), 1.0), ((0, 1), rho)):
+        expected = float(ntk_of_correlation(correlation, mlp("tanh", 2), variance))
+        assert mean[place] == pytest.approx(expected, abs=6 * error[place])
+        assert error[place] < 0.05 * expected
+
+
+def test_inputs_of_another_norm_are_refused_unless_the_activation_is_homogeneous():
+    x = np.random.default_rng(0).standard_normal((5, 3))
+    with pytest.raises(UserError, match=r"for samples of norm 1.*Set unit_norm: true"):
+        infinite_width_ntk(x, mlp("tanh", 2))
+    norms = np.linalg.norm(x, axis=1)
+    unit = x / norms[:, None]
+    for activation, power in (("relu", 1), ("relu2", 4), ("linear", 1)):
+        network = mlp(activation, 2)
+        scaled = np.outer(norms**power, norms**power) * infinite_width_ntk(unit, network)
+        assert infinite_width_ntk(x, network) == pytest.approx(scaled, rel=1e-12)
+
+
+REFERENCE = ROOT / "tests/reference/neural_tangents.json"
+
+
+def test_ntks_are_those_of_neural_tangents():
+    """tests/reference/make_neural_tangents.py made the file, in an environment of its own."""
+    stored = json.loads(REFERENCE.read_text("utf-8"))
+    x = np.array(stored["x"])
+    assert {entry["activation"] for entry in stored["kernels"]} == {"relu", "linear", "erf", "gelu"}
+    for entry in stored["kernels"]:
+        activation = {**ACTIVATIONS, "erf": ERF}[entry["activation"]]
+        found = infinite_width_ntk(x, MLP(activation, entry["depth"], math.inf))
+        assert found == pytest.approx(np.array(entry["kernel"]), rel=1e-10)

@@ -1,0 +1,216 @@
+"""The empirical NTK, held against autograd, against the closed form at infinite width, and against
+what the formulas promise."""
+
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.datasets import mnist
+from ntkcond.datasets.samples import choose
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, tile_size
+from ntkcond.ntk.infinite_width import infinite_width_ntk
+from ntkcond.run import needs
+from ntkcond.run.errors import UserError
+from small_networks import autograd_ntk, drawn, gradients_of, mlp, with_weights
+
+
+def weights_of(seed: int, depth: int, width: int, features: int) -> list[torch.Tensor]:
+    return [torch.from_numpy(w) for w in drawn(seed, depth, width, features)]
+
+
+def inputs(n: int, features: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth):
+    """Also of linear networks, which have a route of their own (`linear_factor`)."""
+    x, weights = inputs(9, 5), weights_of(3, depth, 7, 5)
+    expected = autograd_ntk(x, weights, activation, "first")
+    found = empirical_ntk(gradients_of(weights, activation, "first")(x))
+    scale = expected.diagonal().max().item()
+    assert found.numpy() == pytest.approx(expected.numpy(), rel=1e-12, abs=1e-13 * scale)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("depth", range(5))
+@pytest.mark.parametrize(
+    ("n", "features", "width", "tile"),
+    [(7, 3, 5, 4), (13, 11, 17, 13), (12, 5, 6, 4), (9, 20, 3, 1), (2, 1, 1, 256), (37, 3, 4, 2)],
+)
+def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile):
+    x, weights = inputs(n, features), weights_of(3, depth, width, features)
+    expected = autograd_ntk(x, weights, activation)
+    layerwise = empirical_ntk(with_weights(weights, activation).layer_gradients(x, weights), tile)
+    shortest = empirical_ntk(gradients_of(weights, activation)(x), tile)
+    # entries of very different size: what rounding may do is set by the largest
+    bound = {"rtol": 1e-12, "atol": 1e-13 * expected.abs().max().item()}
+    torch.testing.assert_close(layerwise, expected, **bound)
+    torch.testing.assert_close(shortest, expected, **bound)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_error_to_infinite_width_falls_as_one_over_root_width(depth):
+    x = inputs(12, 8)
+    exact = infinite_width_ntk(x.numpy(), mlp("relu", depth))
+    widths = np.array([64, 256, 1024, 2048])
+    errors = []
+    for width in widths:
+        squares = []
+        for seed in range(12):
+            weights = weights_of(seed, depth, int(width), 8)
+            kernel = empirical_ntk(gradients_of(weights, "relu")(x)).numpy()
+            squares.append(np.linalg.norm(kernel - exact) ** 2 / np.linalg.norm(exact) ** 2)
+        errors.append(np.sqrt(np.mean(squares)))
+    slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
+    assert -0.65 < slope < -0.35
+    assert errors[-1] < 0.15
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+@pytest.mark.parametrize("depth", [0, 1, 4])
+def test_squared_gradient_norm_tends_to_depth_plus_one(activation, depth):
+    """‖∇f(x)‖² = (L+1) ‖x‖² at infinite width (v1, Eq. 39)."""
+    x = inputs(20, 30)
+    ratios = []
+    for seed in range(12):  # all samples share the weights' fluctuation, a few percent a seed
+        gradients = gradients_of(weights_of(seed, depth, 1024, 30), activation)(x)
+        ratios.append(empirical_ntk(gradients).diagonal() / x.square().sum(1))
+    assert torch.stack(ratios).mean().item() == pytest.approx(depth + 1, rel=0.05)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square(activation):
+    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+    gradients = gradients_of(weights, activation)
+    kernel = empirical_ntk(gradients(x), tile=8)
+    assert torch.equal(kernel, kernel.T)
+    order = torch.from_numpy(np.random.default_rng(1).permutation(30))
+    torch.testing.assert_close(
+        empirical_ntk(gradients(x[order]), tile=7), kernel[order][:, order], rtol=1e-11, atol=1e-12
+    )
+    if ACTIVATIONS[activation].degree is None:
+        return
+    # σ(a z) = aᵏ σ(z), so f(a x) = a^(k^L) f(x): K(a x, a z) is that squared times K(x, z)
+    factor = 3.0 ** (2 * ACTIVATIONS[activation].degree ** 3)
+    torch.testing.assert_close(
+        empirical_ntk(gradients(3.0 * x)), factor * kernel, rtol=1e-11, atol=1e-11 * factor
+    )
+
+
+@pytest.mark.parametrize(("n", "tile"), [(10, 4), (50, 1), (50, 2), (7, 7), (7, 100)])
+def test_tiles_cover_the_lower_triangle_once(n, tile):
+    gradients = gradients_of(weights_of(0, 1, 4, 3), "relu")(inputs(n, 3))
+    seen = np.zeros((n, n), int)
+    tiles = list(ntk_tiles(gradients, tile))
+    for rows, columns, _ in tiles:
+        seen[rows, columns] += 1
+        assert rows == columns or columns.stop <= rows.start
+    assert len(tiles) == tile_count(n, tile)
+    assert (seen[np.tril_indices(n)] == 1).all()
+    assert (seen <= 1).all()
+
+
+def test_kernel_has_the_type_of_its_factors():
+    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+    kernels = {}
+    for dtype in (torch.float64, torch.float32):
+        factors = gradients_of([w.to(dtype) for w in weights], "tanh")(x.to(dtype))
+        kernels[dtype] = empirical_ntk(factors)
+        assert kernels[dtype].dtype == dtype
+    exact = kernels[torch.float64]
+    torch.testing.assert_close(kernels[torch.float32].double(), exact, rtol=1e-4, atol=1e-4)
+
+
+def test_predicted_memory_of_tiles_is_that_of_their_buffers():
+    tile = tile_size("cpu")
+    assert 3 * needs.FLOAT64 * tile * WIDTH * tile == needs.TILES
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("tile", [5, 64])
+def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile):
+    x, weights = inputs(33, 4), weights_of(2, 3, 20, 4)
+    kernel = autograd_ntk(x, weights, activation)
+    norms = kernel.diagonal().sqrt()
+    angles = np.degrees(np.arccos(np.clip((kernel / norms / norms[:, None]).numpy(), -1, 1)))
+    np.fill_diagonal(angles, np.inf)
+    pair = closest_pair(gradients_of(weights, activation)(x), tile)
+    assert pair.angle_deg == pytest.approx(angles.min(), rel=1e-9)
+    assert {pair.first, pair.second} == set(np.unravel_index(angles.argmin(), angles.shape))
+
+
+def test_closest_pair_leaves_out_gradients_that_vanish():
+    gradients = gradients_of(weights_of(0, 1, 4, 3), "relu")
+    x = inputs(5, 3)
+    alone = closest_pair(gradients(x))
+    with_zeros = closest_pair(gradients(torch.cat([torch.zeros(2, 3).double(), x])), tile=3)
+    assert with_zeros.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
+    assert (with_zeros.first, with_zeros.second) == (alone.first + 2, alone.second + 2)
+    with pytest.raises(UserError, match="only 0 of 3 samples have a gradient other than 0"):
+        closest_pair(gradients(torch.zeros(3, 3, dtype=torch.float64)))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_ntk_on_cuda_is_that_on_the_cpu(activation):
+    x, weights = inputs(300, 20), weights_of(0, 4, 256, 20)
+    on_cpu = empirical_ntk(gradients_of(weights, activation)(x))
+    moved = gradients_of([w.cuda() for w in weights], activation)(x.cuda())
+    torch.testing.assert_close(empirical_ntk(moved).cpu(), on_cpu, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("depth", "kappa", "spread", "angle", "angle_spread"),
+    [(0, 3.7e8, 2.5e8, 7.5, 2.0), (1, 5.3e4, 0.8e4, 13.8, 4.0), (3, 1.3e4, 0.3e4, 20.0, 5.0)],
+)
+def test_real_mnist_has_the_values_measured_independently(
+    real_data, depth, kappa, spread, angle, angle_spread
+):
+    """κ and min φ of blocks of 512 images in [−1, 1], measured with other code (mean ± standard
+    deviation over 6 random blocks and two seeds)."""
+    raw = mnist.load(real_data, {})
+    x = torch.from_numpy(choose(raw, 4 * 512, seed=0, scale=(-1, 1)).x).double()
+    kappas, angles = [], []
+    for seed in (1, 32):
+        gradients = gradients_of(weights_of(seed, depth, 512, 784), "relu")
+        for block in x.split(512):
+            factors = gradients(block)
+            kappas.append(np.linalg.cond(empirical_ntk(factors).numpy()))
+            angles.append(closest_pair(factors).angle_deg)
+    assert np.mean(kappas) == pytest.approx(kappa, abs=spread)
+    assert np.mean(angles) == pytest.approx(angle, abs=angle_spread)
+
+
+def test_memory_stays_far_below_the_kernel(tmp_path):
+    """The kernel goes to its file tile by tile: its 288 MB are never in memory."""
+    path = tmp_path / "data.h5"
+    x = np.random.default_rng(0).standard_normal((6000, 4)).astype(np.float32)
+    with h5py.File(path, "w") as file:
+        file["x"] = x
+    script = """
+        import resource, sys
+        from pathlib import Path
+        from types import SimpleNamespace
+        from ntkcond.steps import kernel
+        peaks = []
+        for block in (300, 6000):
+            kernel.main(SimpleNamespace(
+                dataset=Path(sys.argv[1]), output=Path(sys.argv[2]), activation="relu", depth=2,
+                width=8, seeds=[1], block=block, trainable="all", device="cpu", threads=2,
+                record=None))
+            peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+        print(peaks[1] - peaks[0])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), path, tmp_path / "kernel.h5"]
+    more = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert (tmp_path / "kernel.h5").stat().st_size > 288_000_000
+    assert more < 100  # MB

@@ -1,0 +1,276 @@
+"""Extreme eigenvalues and their error bounds, held against extended precision (mpmath)."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.gaussian import normalisation
+from ntkcond.ntk import spectrum
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.spectrum import (
+    Extremes,
+    condition_number,
+    extreme_eigenvalues,
+    linear_spectrum_record,
+    nonzero_eigenvalues,
+    rounding,
+    spectrum_record,
+    with_norm,
+)
+from small_networks import drawn, gradients_of, with_weights
+
+N = 20
+
+
+@pytest.fixture(autouse=True)
+def _fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
+def matrix_of(kappa: float, seed: int) -> torch.Tensor:
+    """A symmetric float64 matrix with eigenvalues from 1/κ to 1, evenly spaced in the log."""
+    rng = np.random.default_rng(seed)
+    q = np.linalg.qr(rng.standard_normal((N, N)))[0]
+    matrix = (q * np.geomspace(1 / kappa, 1, N)) @ q.T
+    return torch.from_numpy((matrix + matrix.T) / 2)
+
+
+def exact_extremes(matrix: torch.Tensor) -> tuple[mpmath.mpf, mpmath.mpf]:
+    eigenvalues = mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)
+    return max(eigenvalues), min(eigenvalues)
+
+
+@pytest.mark.parametrize("kappa", [1e4, 1e6, 1e8, 1e10, 1e12, 1e14])
+@pytest.mark.parametrize("cholesky", [False, True], ids=["full", "cholesky-lanczos"])
+def test_bound_holds_against_extended_precision(kappa, cholesky, monkeypatch):
+    if cholesky:
+        monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
+    for seed in range(5):
+        matrix = matrix_of(kappa, seed)
+        largest, smallest = exact_extremes(matrix)
+        found = extreme_eigenvalues(matrix.clone())
+        assert abs(found.lambda_min - smallest) <= found.error
+        assert abs(found.lambda_max - largest) <= found.error
+        assert found.error < 1e-13  # and says something: λ_max is 1
+        verdict = condition_number(found, N, rank_bound=N)
+        assert verdict.lower <= float(largest / smallest) <= verdict.upper
+        if kappa <= 1e12:
+            assert verdict.verdict == "resolved"
+            assert verdict.value == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
+
+
+# σ and σ′ in mpmath's precision
+EXACT = {
+    "relu": (lambda z: max(z, 0), lambda z: z > 0),
+    "linear": (lambda z: z, lambda z: 1),
+    "relu2": (lambda z: max(z, 0) ** 2, lambda z: 2 * max(z, 0)),
+    "gelu": (lambda z: z * mpmath.ncdf(z), lambda z: mpmath.ncdf(z) + z * mpmath.npdf(z)),
+    "tanh": (mpmath.tanh, lambda z: 1 - mpmath.tanh(z) ** 2),
+    "sigmoid": (lambda z: 1 / (1 + mpmath.exp(-z)), lambda z: 1 / (2 + 2 * mpmath.cosh(z))),
+}
+# The same in NumPy's extended precision, which has no Gaussian distribution function
+EXTENDED = {
+    "relu": (lambda z: np.maximum(z, 0), lambda z: (z > 0).astype(z.dtype)),
+    "linear": (lambda z: z, np.ones_like),
+    "relu2": (lambda z: np.maximum(z, 0) ** 2, lambda z: 2 * np.maximum(z, 0)),
+    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
+    "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), lambda z: 1 / (2 + 2 * np.cosh(z))),
+}
+
+
+def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpmath.matrix:
+    """The layer-wise NTK in 50 digits, from the same float64 inputs, weights and c_σ."""
+    c = mpmath.mpf(normalisation(ACTIVATIONS[activation]))
+    sigma, slope = EXACT[activation]
+    gradients = []
+    for row in x:
+        alphas, slopes = [mpmath.matrix(row.tolist())], []
+        scale = mpmath.sqrt(c / weights[-1].shape[1])
+        for w in weights[:-1]:
+            z = mpmath.matrix(w.tolist()) * alphas[-1]
+            slopes.append([scale * slope(v) for v in z])
+            alphas.append(mpmath.matrix([scale * sigma(v) for v in z]))
+        delta, deltas = mpmath.matrix([[1]]), [mpmath.matrix([[1]])]
+        for w, own in zip(weights[:0:-1], reversed(slopes), strict=True):
+            above = delta * mpmath.matrix(w.tolist())
+            delta = mpmath.matrix([[m * v for m, v in zip(own, above, strict=True)]])
+            deltas.append(delta)
+        gradients.append((alphas, deltas[::-1]))
+
+    def dot(a, b):
+        return mpmath.fsum(u * v for u, v in zip(a, b, strict=True))
+
+    def entry(first, second):
+        return mpmath.fsum(
+            dot(a, b) * dot(d, e) for a, d, b, e in zip(*first, *second, strict=True)
+        )
+
+    return mpmath.matrix([[entry(first, second) for second in gradients] for first in gradients])
+
+
+def kernel_error(kernel, weights, x, activation) -> float:
+    """The bound on a kernel's rounding that the spectrum step uses."""
+    network = with_weights(weights, activation)
+    relative = rounding(network, x.shape[1])
+    if activation == "linear":
+        factor = with_norm(network.linear_factor([torch.from_numpy(w) for w in weights]))
+        return relative * (factor.norm * np.linalg.norm(x)) ** 2
+    return relative * kernel.diagonal().sum().item()
+
+
+@pytest.mark.parametrize("activation", EXACT)
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
+    """Two nearly equal samples push λ_min down to where only rounding is left in it."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 6))
+    x[1] = x[0] + distance * rng.standard_normal(6)
+    weights = drawn(0, 3, 12, 6)
+    exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
+    tensors = [torch.from_numpy(w) for w in weights]
+    kernel = empirical_ntk(gradients_of(tensors, activation)(torch.from_numpy(x)))
+    found = extreme_eigenvalues(kernel, kernel_error(kernel, weights, x, activation))
+    assert abs(found.lambda_min - min(exact)) <= found.error
+    assert abs(found.lambda_max - max(exact)) <= found.error
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
+def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa):
+    """Two Householder reflections of a diagonal matrix in extended precision, whose rounding to
+    float64 is known too."""
+    n = spectrum.FULL_SPECTRUM_UP_TO + 50
+    rng = np.random.default_rng(0)
+    matrix = np.diag(np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n))
+    for _ in range(2):
+        v = rng.standard_normal(n).astype(np.longdouble)
+        v /= np.sqrt((v * v).sum())
+        image = (matrix * v).sum(1)
+        cross = np.outer(v, image - (v @ image) * v)
+        matrix -= 2 * (cross + cross.T)
+    rounded = np.tril(matrix).astype(np.float64)
+    rounded += np.tril(rounded, -1).T
+    rounding_error = float(np.sqrt(((matrix - rounded) ** 2).sum()))
+    found = extreme_eigenvalues(torch.from_numpy(rounded), rounding_error)
+    assert found.eigenvalues is None  # the route of large kernels
+    assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
+    assert abs(found.lambda_max - 1) <= found.error
+    verdict = condition_number(found, n, rank_bound=n)
+    assert verdict.lower <= kappa <= verdict.upper
+    assert verdict.verdict == ("resolved" if kappa == 1e6 else "unresolved")
+
+
+def test_both_routes_agree_on_a_large_kernel():
+    """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, in the kernel's own memory."""
+    n = spectrum.FULL_SPECTRUM_UP_TO + 1
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((n, 40)))
+    weights = [torch.from_numpy(w) for w in drawn(0, 2, 64, 40)]
+    kernel = empirical_ntk(gradients_of(weights, "relu")(x))
+    full = torch.linalg.eigvalsh(kernel)
+    place = kernel.data_ptr()
+    found = extreme_eigenvalues(kernel)
+    assert found.eigenvalues is None
+    assert kernel.data_ptr() == place
+    assert kernel.triu(1).count_nonzero() * kernel.tril(-1).count_nonzero() == 0  # was overwritten
+    assert found.lambda_max == pytest.approx(full[-1].item(), rel=1e-12)
+    assert abs(found.lambda_min - full[0].item()) <= found.error
+    assert found.lambda_min == pytest.approx(full[0].item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(30, 7), (7, 30)])
+def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape):
+    """κ = 10¹⁴ of Φ Φᵀ, which no float64 eigensolver resolves, from Φ with κ = 10⁷."""
+    rng = np.random.default_rng(0)
+    short = min(shape)
+    sigma = np.geomspace(1e-7, 1, short)
+    left = np.linalg.qr(rng.standard_normal((shape[0], short)))[0]
+    right = np.linalg.qr(rng.standard_normal((shape[1], short)))[0]
+    factor = torch.from_numpy((left * sigma) @ right.T)
+    found, errors = nonzero_eigenvalues(factor)
+    exact = mpmath.svd_r(mpmath.matrix(factor.tolist()), compute_uv=False)
+    assert len(found) == short
+    assert abs(found[0] - min(exact) ** 2) <= errors[0] < 1e-6 * found[0]
+    assert found[0] == pytest.approx(float(min(exact) ** 2), rel=1e-7)
+    assert found[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
+
+
+def test_singular_unresolved_and_resolved_are_told_apart():
+    extremes = Extremes(lambda_max=1.0, lambda_min=-3e-17, error=1e-13)
+    assert condition_number(extremes, 10, rank_bound=9).verdict == "singular"
+    assert condition_number(extremes, 10, rank_bound=9).value == math.inf
+    unresolved = condition_number(extremes, 10, rank_bound=10)
+    assert unresolved.verdict == "unresolved"
+    assert unresolved.value == unresolved.lower == pytest.approx(1e13)
+    assert unresolved.upper == math.inf
+    resolved = condition_number(extremes._replace(lambda_min=1e-6), 10, rank_bound=10)
+    assert resolved.verdict == "resolved"
+    assert resolved.value == pytest.approx(1e6)
+    assert resolved.lower < resolved.value < resolved.upper
+
+
+def test_record_of_a_linear_network_with_more_samples_than_features():
+    """Rank ≤ d < n: κ = ∞, not the −6·10¹⁴ that rounding noise would make of it."""
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((200, 5)))
+    weights = [torch.from_numpy(w) for w in drawn(0, 4, 64, 5)]
+    network = with_weights(weights, "linear")
+    factors = network.gradients(weights)(x)
+    factor = with_norm(network.linear_factor(weights))
+    record = linear_spectrum_record(empirical_ntk(factors), 5, rounding(network, 5), x, factor)
+    assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
+    assert abs(record["lambda_min"]) < record["lambda_min_error"]
+    gram = np.linalg.eigvalsh((factors[0].forward.T @ factors[0].forward).numpy())
+    assert record["nonzero_rank"] == 5
+    assert record["nonzero_eigenvalues"] == pytest.approx(gram, rel=1e-10)
+    assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize(("width", "depth", "features"), [(3, 20, 30), (8, 6, 20), (64, 4, 12)])
+@pytest.mark.parametrize("activation", EXTENDED)
+def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
+    activation, width, depth, features
+):
+    """‖K − K_exact‖ over many seeds, K_exact layer by layer in extended precision (which has no
+    error function)."""
+    if activation == "relu2":
+        depth = min(depth, 6)  # beyond, powers of 2 to the depth overflow
+    for seed in range(25):
+        x = np.random.default_rng(seed).standard_normal((6, features))
+        weights = drawn(seed, depth, width, features)
+        tensors = [torch.from_numpy(w) for w in weights]
+        kernel = empirical_ntk(gradients_of(tensors, activation)(torch.from_numpy(x)))
+        difference = kernel.numpy() - extended_ntk(x, weights, activation)
+        bound = kernel_error(kernel, weights, x, activation)
+        assert np.linalg.norm(difference.astype(np.float64), 2) <= bound
+
+
+def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> np.ndarray:
+    weights = [w.astype(np.longdouble) for w in weights]
+    scale = np.sqrt(np.longdouble(normalisation(ACTIVATIONS[activation])) / weights[-1].shape[1])
+    sigma, own_slope = EXTENDED[activation]
+    alpha, slopes = [x.astype(np.longdouble)], []
+    for w in weights[:-1]:
+        z = alpha[-1] @ w.T
+        slopes.append(scale * own_slope(z))
+        alpha.append(scale * sigma(z))
+    delta = np.ones((len(x), 1), np.longdouble)
+    total = alpha[-1] @ alpha[-1].T
+    for a, w, slope in zip(alpha[-2::-1], weights[:0:-1], reversed(slopes), strict=True):
+        delta = (delta @ w) * slope
+        total = total + (a @ a.T) * (delta @ delta.T)
+    return total
+
+
+def test_samples_without_a_gradient_make_the_kernel_singular():
+    """A narrow ReLU network that some samples switch off altogether: zero rows of K."""
+    kernel = torch.zeros(4, 4, dtype=torch.float64)
+    kernel[:3, :3] = torch.eye(3)
+    record = spectrum_record(kernel, rank_bound=4)
+    assert (record["verdict"], record["rank_bound"]) == ("singular", 3)
+    assert spectrum_record(0 * kernel, rank_bound=4)["verdict"] == "singular"

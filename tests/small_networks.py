@@ -1,0 +1,71 @@
+"""Small networks for tests, and their NTK by torch's autograd, to hold ours against."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.integrate import quad
+
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP, GradientMap
+
+# σ by torch's own functions (an activation added since is taken at its word, its slope is not), and
+# c_σ by SciPy's quadrature, in halves that end at a kink
+SIGMA = {name: activation.value for name, activation in ACTIVATIONS.items()} | {
+    "relu": torch.relu,
+    "linear": lambda z: z,
+    "relu2": lambda z: torch.relu(z) ** 2,
+    "gelu": torch.nn.functional.gelu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+
+
+def mean_square(activation: str) -> float:
+    def weighted(z: float) -> float:
+        value = SIGMA[activation](torch.tensor(z, dtype=torch.float64)).item()
+        return value**2 * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    halves = (quad(weighted, *ends, epsabs=1e-14, epsrel=1e-13) for ends in ((-12, 0), (0, 12)))
+    return sum(value for value, _ in halves)
+
+
+C = {activation: 1 / mean_square(activation) for activation in SIGMA}
+
+
+def mlp(activation: str, depth: int, width: float = math.inf, trainable: str = "all") -> MLP:
+    """By the name of its activation; of infinite width unless one is given."""
+    return MLP(ACTIVATIONS[activation], depth, width, trainable)
+
+
+def drawn(seed: int, depth: int, width: int, features: int, outputs: int = 1) -> list[np.ndarray]:
+    """Initial weights, which are those of any activation."""
+    return mlp("relu", depth, width).weights(seed, features, outputs)
+
+
+def with_weights(weights: list, activation: str, trainable: str = "all") -> MLP:
+    """The network whose weights these are."""
+    return mlp(activation, len(weights) - 1, weights[-1].shape[1], trainable)
+
+
+def gradients_of(weights: list, activation: str, trainable: str = "all") -> GradientMap:
+    """Its gradients."""
+    return with_weights(weights, activation, trainable).gradients(weights)
+
+
+def autograd_ntk(
+    x: torch.Tensor, weights: list[torch.Tensor], activation: str, trainable: str = "all"
+) -> torch.Tensor:
+    """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew."""
+    sigma, c = SIGMA[activation], C[activation]
+    weights = [w.clone().requires_grad_() for w in weights]
+    gradients = []
+    for sample in x:
+        alpha = sample
+        for w in weights[:-1]:
+            alpha = math.sqrt(c / len(w)) * sigma(w @ alpha)
+        trained = weights if trainable == "all" else weights[:1]
+        grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), trained)
+        gradients.append(torch.cat([g.flatten() for g in grads]))
+    jacobian = torch.stack(gradients)
+    return jacobian @ jacobian.T

@@ -1,0 +1,177 @@
+"""Which learning rate is shown, and the tables made from the runs, on a table made by hand."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ntkcond.artefacts import fig3, style, table_epochs, table_generalization
+from ntkcond.training.learning_rates import best_rates
+from training_table import TRAINING, training
+
+
+def rates(rate_for: str, table: pd.DataFrame = TRAINING) -> dict:
+    best = best_rates(table, rate_for)
+    return {(row.dataset, row.depth): (row.learning_rate, row.at_edge) for row in best.itertuples()}
+
+
+def test_the_best_rate_of_each_depth_has_the_lowest_mean_of_final_losses():
+    found = rates("depth")
+    assert found["mnist", 1] == (2, "")
+    assert found["mnist", 3] == (1, "lowest")  # 4 is lower for one seed and diverges for the other
+    assert found["digits", 1] == (4, "highest")
+
+
+def test_the_best_rate_of_a_data_set_is_one_for_all_depths():
+    found = rates("dataset")
+    # means of log: 1: log 0.5 + log 0.01, 2: log 0.15 + log 0.05, 4: diverges
+    assert found["mnist", 1] == found["mnist", 3] == (1, "lowest")
+
+
+def test_where_every_rate_diverges_there_is_no_best():
+    for rate_for, curve in (("depth", ("digits", 3)), ("dataset", ("digits", 1))):
+        rate, at_edge = rates(rate_for)[curve]
+        assert np.isnan(rate)
+        assert at_edge == ""
+
+
+def test_of_one_rate_it_is_said_that_there_was_no_other():
+    only = training({("mnist", 1): {2: (0.1, 0.1)}})
+    assert rates("depth", only) == {("mnist", 1): (2, "only")}
+
+
+def test_a_loss_of_exactly_zero_is_the_best():
+    zero = training({("mnist", 1): {1: (0.5, 0.5), 2: (1e-9, 1e-9), 4: (0.3, 0.3)}})
+    zero.loc[zero.learning_rate == 2, "train_loss"] = 0.0
+    assert rates("depth", zero) == rates("dataset", zero) == {("mnist", 1): (2, "")}
+
+
+def test_test_accuracy_is_that_of_the_best_rates_last_epoch_beside_the_papers():
+    table = table_generalization.table(TRAINING, "depth").set_index(["dataset", "depth"])
+    row = table.loc["mnist", 1]
+    assert row.test_accuracy_percent_mean == pytest.approx(100 * (0.9 + 0.0165))
+    assert row.test_accuracy_percent_std == pytest.approx(np.std([0.1, 3.2], ddof=1))
+    assert row.train_loss_mean == pytest.approx(0.15)
+    assert (row.learning_rate, row.seeds, row.paper_test_accuracy_percent) == (2, 2, 95.98)
+    assert pd.isna(table.loc["digits", 1].paper_test_accuracy_percent)
+    assert pd.isna(table.loc["digits", 3].test_accuracy_percent_mean)
+    text = table_generalization.markdown(table.reset_index())
+    assert "| 3 | 1* | 0.01 | 91.65 ± 2.19 | 97.43 |" in text
+    assert "| 3 | none | – | – |" in text
+
+
+def test_without_a_test_split_the_table_says_so_and_has_the_rest():
+    untested = TRAINING.assign(test_loss=np.nan, test_accuracy=np.nan, test_samples=0)
+    text = table_generalization.markdown(table_generalization.table(untested, "depth"))
+    assert "| 1 | 2 | 0.15 | – | 95.98 |" in text
+
+
+def test_epochs_to_a_threshold_are_counted_to_the_first_epoch_below_it():
+    table = table_epochs.table(TRAINING, [1.0, 0.1, 0.001])
+    table = table.set_index(["dataset", "depth", "rate_for", "threshold"])
+    # at rate 2 the seeds fall by (0.1/1.6)^¼ = 0.5 and (0.2/1.6)^¼ = 0.59: 1.6, 0.8 and 1.6, 0.95
+    row = table.loc["mnist", 1, "depth", 1.0]
+    assert (row.epochs_mean, row.epochs_std, row.seeds_below) == (2, 0, 2)
+    assert row.tflop_mean == pytest.approx(2 * 0.1)
+    # the last epochs are at 0.1 and 0.2: not below 0.1
+    row = table.loc["mnist", 1, "depth", 0.1]
+    assert np.isnan(row.epochs_mean)
+    assert row.seeds_below == 0
+    # by (0.01/1.6)^¼ = 0.28: 1.6, 0.45, 0.13, 0.036
+    assert table.loc["mnist", 3, "depth", 0.1].epochs_mean == 4
+    assert table.loc["mnist", 3, "dataset", 0.1].learning_rate == 1
+    assert table.loc["digits", 3, "depth", 1.0].isna()[["learning_rate", "epochs_mean"]].all()
+
+
+def test_the_fastest_rate_to_a_threshold_may_be_another_than_the_best():
+    final = {("mnist", 1): {1: (0.5, 0.5), 2: (0.01, 0.02), 4: (0.2, 0.2)}}
+    runs = training(final)
+    fast = (runs.learning_rate == 4) & (runs.epoch == 1)
+    runs.loc[fast, "train_loss"] = 0.9
+    row = table_epochs.table(runs, [1.0]).set_index("rate_for").loc["threshold"]
+    assert (row.learning_rate, row.epochs_mean, row.at_edge) == (4, 1, "highest")
+    assert table_epochs.table(runs, [1.0]).set_index("rate_for").loc["depth"].learning_rate == 2
+
+
+def test_of_equally_fast_rates_the_one_that_ends_lowest_is_named():
+    runs = training({("mnist", 1): {1: (0.5, 0.5), 2: (0.01, 0.02), 4: (0.2, 0.2)}})
+    runs.loc[runs.epoch == 1, "train_loss"] = 0.9
+    row = table_epochs.table(runs, [1.0]).set_index("rate_for").loc["threshold"]
+    assert (row.learning_rate, row.epochs_mean, row.at_edge) == (2, 1, "")
+
+
+def test_a_run_that_diverges_later_is_not_the_fastest():
+    runs = training({("mnist", 1): {1: (0.5, 0.5), 2: (0.1, None), 4: (0.3, 0.3)}})
+    early = (runs.learning_rate == 2) & (runs.epoch == 1)
+    runs.loc[early, "train_loss"] = 0.1
+    table = table_epochs.table(runs, [1.0]).set_index("rate_for")
+    assert table.loc["threshold"].learning_rate == 4
+    assert table.loc["threshold"].at_edge == "highest"
+
+
+def test_the_table_of_epochs_says_how_they_go_with_depth():
+    final = {("mnist", depth): {1: (0.8 / depth,) * 2, 2: (0.9,) * 2} for depth in (1, 2, 4)}
+    text = table_epochs.markdown(table_epochs.table(training(final), [1.0, 0.3, 0.1]))
+    assert "| fewest at |  | L = 4 | L = 4 | – |" in text
+    assert "| rank correlation |  | −1.00 | −0.87 | – |" in text
+    assert "| 4 | 1* | 2 | 5 | > 5 |" in text
+
+
+def test_fig3_draws_the_mean_of_the_best_rate_and_nothing_of_the_others():
+    numbers = fig3.table(TRAINING, "depth")
+    figure = fig3.draw(numbers)
+    mnist, digits = (axes for axes in figure.subfigs[0].axes)
+    assert (mnist.get_title("left"), mnist.get_yscale()) == ("MNIST\n10,000 samples", "log")
+    shallow, deep = (line.get_ydata() for line in mnist.lines)
+    assert shallow[-1] == pytest.approx(0.15)
+    assert deep[-1] == pytest.approx(0.01)
+    assert len(digits.lines) == 1  # at depth 3 every rate diverged
+    words = [text.get_text() for text in figure.subfigs[1].axes[0].texts]
+    assert words[words.index("1") - 1 :].count("2") == 1
+    assert {"1*", "4*", "none"} <= set(words)
+    note = figure.subfigs[1].get_supxlabel()
+    for part in (
+        "each layer is divided",
+        "2 seeds",
+        "from 1 to 4",
+        "at the edge",
+        "a run diverged",
+    ):
+        assert part in note
+
+
+def test_fig3_says_the_convention_of_each_data_set_where_they_differ():
+    mixed = TRAINING.assign(convention=TRAINING.dataset.map({"mnist": "authors"}).fillna("paper"))
+    note = fig3.draw(fig3.table(mixed, "depth")).subfigs[1].get_supxlabel()
+    assert "MNIST: As in the authors" in note
+    assert "digits: Eq. (1) is taken" in note
+
+
+def test_fig3_says_which_convention_and_which_reading():
+    table = fig3.table(TRAINING.assign(convention="paper"), "dataset")
+    note = fig3.draw(table).subfigs[1].get_supxlabel()
+    assert "Eq. (1) is taken literally" in note
+    assert "for all depths" in note
+
+
+@pytest.mark.parametrize("rate_for", ["depth", "dataset"])
+def test_fig3_can_be_redrawn_from_its_csv_alone(tmp_path, rate_for):
+    numbers = fig3.table(TRAINING, rate_for)
+    text = numbers.to_csv(index=False)
+    for name, table in (("a.png", numbers), ("b.png", pd.read_csv(io.StringIO(text)))):
+        style.save(fig3.draw(table), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.filterwarnings("error")
+def test_fig3_of_one_run_of_one_epoch_is_drawn(tmp_path):
+    one = training({("mine", 0): {1: (0.5,)}})
+    one = one[one.epoch == 1].assign(epochs=1)
+    style.save(fig3.draw(fig3.table(one, "depth")), tmp_path / "fig3.png")
+
+
+@pytest.mark.filterwarnings("error")
+def test_fig3_of_nothing_but_divergence_is_drawn(tmp_path):
+    none = training({("mine", 1): {1: (None, None)}, ("mine", 2): {1: (None, None)}})
+    style.save(fig3.draw(fig3.table(none, "depth")), tmp_path / "fig3.png")

@@ -1,0 +1,366 @@
+"""Training against autograd and torch's own optimiser; the step's resumption and its refusals."""
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from ntkcond.run.errors import UserError
+from ntkcond.training import sgd
+from ntkcond.training.history import MEASURES, Epoch, History
+from ntkcond.training.sgd import Model, Run
+from small_networks import drawn, mlp
+
+KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "3"))
+FEATURES, WIDTH, CLASSES, SAMPLES, TESTS = 7, 32, 3, 50, 20
+
+
+class PlainNetwork(torch.nn.Module):
+    """The network as one would write it from the paper, for autograd; in float64."""
+
+    def __init__(self, seed: int, depth: int, convention: str, activation: str = "relu"):
+        super().__init__()
+        weights = drawn(seed, depth, WIDTH, FEATURES, CLASSES)
+        self.weights = torch.nn.ParameterList([torch.from_numpy(w) for w in weights])
+        self.convention = convention
+        self.sigma = {"relu": torch.relu, "linear": lambda z: z}[activation]
+        self.c = {"relu": 2.0, "linear": 1.0}[activation]
+
+    def forward(self, x):
+        *hidden, last = self.weights
+        for w in hidden:
+            if self.convention == "authors":
+                x = math.sqrt(self.c) * self.sigma(x @ w.T / math.sqrt(w.shape[1]))
+            else:
+                x = math.sqrt(self.c / WIDTH) * self.sigma(x @ w.T)
+        scale = math.sqrt(self.c / last.shape[1]) if self.convention == "authors" else 1
+        return scale * x @ last.T
+
+
+def model(depth: int, convention: str = "authors", activation: str = "relu") -> Model:
+    network = mlp(activation, depth, WIDTH)
+    return Model(network, sgd.layer_factors(network, FEATURES, convention))
+
+
+def stacked(runs: list[Run], depth: int) -> list[torch.Tensor]:
+    network = mlp("relu", depth, WIDTH)
+    return sgd.stacked_weights([run.seed for run in runs], network, FEATURES, CLASSES)
+
+
+def random_task(labels=(4, -1, 7)) -> sgd.Task:
+    rng = np.random.default_rng(0)
+    x, x_test = (rng.standard_normal((n, FEATURES), dtype=np.float32) for n in (SAMPLES, TESTS))
+    y, y_test = rng.choice(labels, SAMPLES), rng.choice(labels, TESTS)
+    return sgd.classification(x, y, x_test, y_test)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+@pytest.mark.parametrize("convention", sgd.CONVENTIONS)
+@pytest.mark.parametrize("depth", [0, 1, 4])
+def test_a_step_is_that_of_autograd_and_torchs_sgd(depth, convention, activation):
+    runs = [Run(1, 0.1), Run(1, 2.0), Run(32, 0.5)]
+    weights = stacked(runs, depth)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(len(runs), 9, FEATURES, generator=generator)
+    y = torch.randint(CLASSES, (len(runs), 9), generator=generator)
+    rates = torch.tensor([run.learning_rate for run in runs])
+    loss, right = sgd.sgd_step(weights, x, y, rates, model(depth, convention, activation))
+    for r, run in enumerate(runs):
+        plain = PlainNetwork(run.seed, depth, convention, activation)
+        optimizer = torch.optim.SGD(plain.parameters(), lr=run.learning_rate)
+        f = plain(x[r].double())
+        expected = torch.nn.functional.cross_entropy(f, y[r])
+        expected.backward()
+        optimizer.step()
+        assert loss[r].item() == pytest.approx(9 * expected.item(), rel=1e-5)
+        assert right[r].item() == (f.argmax(-1) == y[r]).sum().item()
+        for w, after in zip(weights, plain.weights, strict=True):
+            assert torch.allclose(w[r].double(), after.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_epochs_are_those_of_a_plain_loop_also_where_the_last_batch_is_smaller():
+    task, run, batch = random_task(), Run(1, 0.3), 16  # 50 = 3 × 16 + 2
+    plain = PlainNetwork(run.seed, 2, "authors")
+    optimizer = torch.optim.SGD(plain.parameters(), lr=run.learning_rate)
+    weights, means = stacked([run], 2), []
+    for epoch in sgd.epochs(task, model(2), weights, [run], batch, range(1, 4)):
+        order = sgd.sample_order(run.seed, epoch.number, SAMPLES)
+        losses, right = [], 0
+        for rows in np.split(order, range(batch, SAMPLES, batch)):
+            f = plain(task.x[rows].double())
+            loss = torch.nn.functional.cross_entropy(f, task.y[rows], reduction="sum")
+            optimizer.zero_grad()
+            (loss / len(rows)).backward()
+            optimizer.step()
+            losses.append(loss.item())
+            right += (f.argmax(-1) == task.y[rows]).sum().item()
+        with torch.no_grad():
+            f = plain(task.x_test.double())
+        test_loss = torch.nn.functional.cross_entropy(f, task.y_test).item()
+        assert epoch.train_loss[0] == pytest.approx(sum(losses) / SAMPLES, rel=1e-4)
+        assert epoch.train_accuracy[0] == right / SAMPLES
+        assert epoch.test_loss[0] == pytest.approx(test_loss, rel=1e-4)
+        assert epoch.test_accuracy[0] == pytest.approx(
+            (f.argmax(-1) == task.y_test).double().mean().item()
+        )
+        assert epoch.wall_s > 0
+        means.append(epoch.train_loss[0])
+    assert means[2] < means[1] < means[0]  # it learns
+
+
+def test_all_runs_together_are_each_alone_also_beside_one_that_diverges():
+    task = random_task()
+    runs = [Run(1, 0.1), Run(1, 1e6), Run(32, 0.1), Run(32, 1.0)]
+    together = stacked(runs, 2)
+    all_epochs = list(sgd.epochs(task, model(2), together, runs, 16, range(1, 4)))
+    assert not np.isfinite(all_epochs[-1].train_loss[1])
+    for r, run in enumerate(runs):
+        if r == 1:
+            continue
+        alone = stacked([run], 2)
+        for epoch, of_all in zip(
+            sgd.epochs(task, model(2), alone, [run], 16, range(1, 4)),
+            all_epochs,
+            strict=True,
+        ):
+            for name in MEASURES[:-1]:
+                found, expected = getattr(epoch, name)[0], getattr(of_all, name)[r]
+                assert found == pytest.approx(expected, rel=1e-5)
+        for a, b in zip(alone, together, strict=True):
+            assert torch.allclose(a[0], b[r], rtol=1e-4, atol=1e-5)
+
+
+def test_the_conventions_differ_by_a_constant_factor():
+    """f of the authors' scripts is √(2/d) times that of Eq. (1)."""
+    weights = stacked([Run(1, 1.0)], 3)
+    x = torch.randn(1, 5, FEATURES, generator=torch.Generator().manual_seed(0))
+    authors, paper = (sgd.logits(weights, x, model(3, c)) for c in ("authors", "paper"))
+    assert torch.allclose(authors, math.sqrt(2 / FEATURES) * paper, rtol=1e-5)
+
+
+def test_initial_outputs_are_near_1_in_the_authors_convention():
+    """Of inputs of mean square 1, over many seeds: with √2 on the output, E f² = 2."""
+    weights = stacked([Run(seed, 1.0) for seed in range(300)], 3)
+    x = torch.ones(300, 1, FEATURES)
+    mean_square = sgd.logits(weights, x, model(3)).square().mean().item()
+    assert mean_square == pytest.approx(2, rel=0.25)
+
+
+def test_an_epoch_goes_through_every_sample_in_an_order_of_its_own():
+    orders = [sgd.sample_order(seed, epoch, 100) for seed in (1, 2) for epoch in (1, 2)]
+    assert all(np.array_equal(np.sort(order), np.arange(100)) for order in orders)
+    assert all(not np.array_equal(a, b) for a, b in pairwise(orders))
+    assert np.array_equal(orders[0], sgd.sample_order(1, 1, 100))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_operations_are_those_that_torch_counts_in_a_plain_loop(depth):
+    task, plain = random_task(), PlainNetwork(1, depth, "authors")
+    with FlopCounterMode(display=False) as counter:
+        torch.nn.functional.cross_entropy(plain(task.x.double()), task.y).backward()
+        train = counter.get_total_flops()
+        with torch.no_grad():
+            plain(task.x_test.double())
+    test = counter.get_total_flops() - train
+    found = sgd.flops_per_epoch(SAMPLES, TESTS, mlp("relu", depth, WIDTH), FEATURES, CLASSES)
+    assert found == (train, test)
+
+
+def test_labels_may_be_any_integers():
+    rng = np.random.default_rng(0)
+    x, y, y_test = np.zeros((50, 2), np.float32), rng.choice([7, -4, 4], 50), np.array([4, 7, -4])
+    task = sgd.classification(x, y, x[:3], y_test)
+    assert task.labels.tolist() == [-4, 4, 7]
+    assert task.y.tolist() == [[-4, 4, 7].index(label) for label in y]
+    assert task.y_test.tolist() == [1, 2, 0]
+
+
+def test_a_batch_may_be_larger_than_the_data_set():
+    task, runs = random_task(), [Run(1, 0.1)]
+    found = []
+    for batch in (SAMPLES, 10 * SAMPLES):
+        weights = stacked(runs, 1)
+        (epoch,) = sgd.epochs(task, model(1), weights, runs, batch, range(1, 2))
+        found.append((epoch.train_loss, weights[0]))
+    assert found[0][0] == found[1][0]
+    assert torch.equal(found[0][1], found[1][1])
+
+
+X = np.zeros((4, 2), np.float32)
+WRONG = {
+    "no labels": ((X, None), "there are no labels"),
+    "one class": ((X, np.array([3, 3, 3, 3])), "every label is 3"),
+    "too few labels": ((X, np.array([0, 1])), "y has 2 labels for 4 samples"),
+    "unknown test label": (
+        (X, np.array([0, 1, 0, 1]), X[:2], np.array([1, 5])), "y_test has the label 5"
+    ),
+    "too few test labels": (
+        (X, np.array([0, 1, 0, 1]), X[:2], np.array([1])), "y_test has 1 labels for 2 samples"
+    ),
+    "other features in the test split": (
+        (X, np.array([0, 1, 0, 1]), X[:2, :1], np.array([1, 0])), "x_test has 1"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_learned_is_refused(case):
+    arguments, message = WRONG[case]
+    with pytest.raises(UserError, match=message):
+        sgd.classification(*arguments)
+
+
+def test_without_a_test_split_only_training_is_measured():
+    whole = random_task()
+    task = sgd.classification(whole.x.numpy(), whole.y.numpy())
+    runs = [Run(1, 0.1)]
+    (epoch,) = sgd.epochs(task, model(1), stacked(runs, 1), runs, 16, range(1, 2))
+    assert np.isnan(epoch.test_loss).all()
+    assert np.isnan(epoch.test_accuracy).all()
+    history = History(1, 1)
+    history.record(slice(0, 1), epoch)
+    assert history.diverged_epoch.tolist() == [0]
+
+
+def test_a_run_that_diverges_is_recorded_with_its_epoch_and_nothing_after_it():
+    history = History(runs=2, epochs=3)
+    values = np.array([1.0, 1.0])
+    for number, losses in enumerate(([3.0, 2.0], [np.nan, 1.0], [5.0, 0.5]), start=1):
+        epoch = Epoch(number, np.array(losses), values, values, values, 4.0)
+        history.record(slice(0, 2), epoch)
+    assert history.diverged_epoch.tolist() == [2, 0]
+    assert np.array_equal(
+        history.measures["train_loss"], [[3, np.nan, np.nan], [2, 1, 0.5]], equal_nan=True
+    )
+    assert not history.all_diverged(slice(0, 2))
+    assert history.all_diverged(slice(0, 1))
+    assert (history.measures["wall_s"] == 2).all()
+
+
+def test_a_test_loss_that_is_not_finite_is_divergence_too():
+    history = History(1, 1)
+    one = np.array([1.0])
+    history.record(slice(0, 1), Epoch(1, one, one, np.array([np.inf]), one, 1.0))
+    assert history.diverged_epoch.tolist() == [1]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+def test_a_gpu_gives_what_a_cpu_gives():
+    """With the step recorded as a graph, and a smaller last batch."""
+    task, runs = random_task(), [Run(1, 0.1), Run(32, 0.3)]
+    found = {}
+    for device in ("cpu", "cuda"):
+        weights = [w.to(device) for w in stacked(runs, 3)]
+        epochs = sgd.epochs(task.on(device), model(3), weights, runs, 16, range(1, 4))
+        found[device] = list(epochs), [w.cpu() for w in weights]
+    for cpu, cuda in zip(found["cpu"][0], found["cuda"][0], strict=True):
+        assert cuda.train_loss == pytest.approx(cpu.train_loss, rel=1e-4)
+        assert cuda.test_loss == pytest.approx(cpu.test_loss, rel=1e-4)
+    for cpu, cuda in zip(found["cpu"][1], found["cuda"][1], strict=True):
+        assert torch.allclose(cpu, cuda, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture
+def dataset(tmp_path) -> Path:
+    task = random_task()
+    with h5py.File(tmp_path / "some.h5", "w") as file:
+        file["x"], file["x_test"] = task.x.numpy(), task.x_test.numpy()
+        file["y"], file["y_test"] = task.labels[task.y], task.labels[task.y_test]
+    return tmp_path / "some.h5"
+
+
+def step(dataset: Path, output: Path, **changed) -> list[str]:
+    """The command that trains four runs, one of which diverges."""
+    words = {
+        "dataset": dataset, "output": output, "depth": 2, "width": WIDTH, "activation": "relu",
+        "convention": "authors", "seeds": "1,32", "learning-rates": "0.1,1e9", "batch": 16,
+        "epochs": 40, "threads": 1, "device": "cpu", "checkpoint-minutes": 0, "tf32": False,
+        **changed,
+    }  # fmt: skip
+    options = [f"--{name}={value}" for name, value in words.items()]
+    return [sys.executable, "-m", "ntkcond.steps.sgd", *options]
+
+
+def measured(path: Path) -> dict[str, bytes]:
+    """What was measured, but for the time."""
+    with h5py.File(path) as file:
+        return {name: file[name][:].tobytes() for name in file if name != "wall_s"}
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_killed_again_and_again_training_ends_with_the_same_bits(dataset, tmp_path):
+    whole, killed = tmp_path / "whole.h5", tmp_path / "killed.h5"
+    checkpoint = tmp_path / "killed.checkpoint.h5"
+    many = {"epochs": 100 * KILLS, "learning-rates": "0.1,0.3,1e9"}
+    run(step(dataset, whole, **many))
+    with h5py.File(whole) as file:
+        pause = file.attrs["wall_s"] / KILLS  # saving takes as long again
+    chance, kills, resumed = random.Random(1), 0, 0
+    while kills < KILLS:
+        log = tmp_path / f"{kills}.log"
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        process = subprocess.Popen(step(dataset, killed, **many, log=log))
+        while process.poll() is None and (
+            not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before
+        ):
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, pause))
+        assert process.poll() is None, "it was too fast to be killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        resumed += "resumes from" in log.read_text()
+        kills += 1
+        assert not killed.exists()
+    output = run(step(dataset, killed, **many))
+    assert measured(killed) == measured(whole), output
+    assert resumed == KILLS - 1
+    print(f"{kills} kills, {resumed} resumed, 0 differences")
+    assert not checkpoint.exists()
+    assert not list(tmp_path.glob(".*.tmp"))
+    with h5py.File(killed) as file:
+        assert (file["diverged_epoch"][:, 2] > 0).all()
+        assert (file["diverged_epoch"][:, :2] == 0).all()
+
+
+def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_not_taken_up(dataset, tmp_path):
+    output, checkpoint = tmp_path / "out.h5", tmp_path / "out.checkpoint.h5"
+    run(step(dataset, output))
+    expected = measured(output)
+    process = subprocess.Popen(step(dataset, output, epochs=100_000))
+    while not checkpoint.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert "is of other settings or code" in run(step(dataset, output))
+    assert measured(output) == expected
+    checkpoint.write_bytes(b"no HDF5 at all")
+    words = run(step(dataset, output))
+    assert "out.checkpoint.h5 cannot be read" in words
+    assert "training starts anew" in words
+    assert "Traceback" not in words
+    assert measured(output) == expected
+
+
+def test_the_step_says_which_data_set_has_nothing_to_learn(dataset, tmp_path):
+    with h5py.File(dataset, "r+") as file:
+        del file["y"]
+    words = run(step(dataset, tmp_path / "out.h5"))
+    assert "some: there are no labels to learn. Give the data set an array y" in words
+    assert "Traceback" not in words
+    assert not (tmp_path / "out.h5").exists()

@@ -1,0 +1,23 @@
+# A rule for each artefact: figures with the numbers drawn in them, tables. Their SPECs say the rest.
+
+for name, spec in plan.specs.items():
+
+    rule:
+        name:
+            name
+        input:
+            unpack(plan.inputs(name)),
+        output:
+            plan.files(name, report),
+        log:
+            f"results/logs/{name}.log",
+        benchmark:
+            f"results/benchmarks/{name}.tsv"
+        params:
+            options=plan.options(name),
+            about=plan.about(name),
+        localrule: True
+        message:
+            spec.title
+        shell:
+            "{plan.python}.artefact {params.options} --output {output[0]} --log {log}"
