@@ -3,7 +3,7 @@
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
-# make dag        the picture of the rules in the README
+# make dag        the picture of the rules in docs/extending.md
 # Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)

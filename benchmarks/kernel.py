@@ -216,7 +216,7 @@ def main(options: argparse.Namespace) -> None:
     table.to_csv(options.output / "kernel.csv", index=False)
     figure = draw(table)
     for suffix in ("pdf", "png"):
-        style.save(figure, options.output / f"kernel.{suffix}")
+        figure.save(options.output / f"kernel.{suffix}")
 
 
 if __name__ == "__main__":

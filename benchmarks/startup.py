@@ -20,7 +20,7 @@ import pandas as pd
 from ntkcond.artefacts.costs import record, startup
 
 PROJECT = Path(__file__).parents[1]
-STEPS = ("kernel", "spectrum", "angle", "sweep", "train", "conditioning", "fig2", "claims")
+STEPS = ("kernel", "spectrum", "closest_pair", "sweep", "sgd", "artefact")
 
 
 def seconds(command: list[str], repeats: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The README's picture of the workflow, docs/dag.svg: `make dag`.
+"""The picture of the workflow in docs/extending.md, docs/dag.svg: `make dag`.
 
 Snakemake says which rule needs which (for config/small.yaml, which has downloads too), Graphviz
 draws it. docs/dag.dot is what was drawn: tests/test_dag.py holds it against today's rules.
@@ -9,21 +9,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ntkcond.artefacts.registry import SPECS
+
 PROJECT = Path(__file__).parents[1]
 DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
-COLOURS = {  # of the file in workflow/rules that has the rule
-    "datasets": "#E69F00",
-    "kernels": "#0072B2",
-    "sweeps": "#56B4E9",
-    "training": "#D55E00",
-    "figures": "#009E73",
-    "claims": "#000000",
-    "costs": "#CC79A7",
-}
+COLOURS = {"data": "#E69F00", "kernels": "#0072B2", "training": "#D55E00"}  # by file of rules
+FIGURE, TABLE = "#009E73", "#CC79A7"
+
+
+def colours() -> dict[str, str]:
+    """The colour of each rule."""
+    found = {
+        rule: colour
+        for file, colour in COLOURS.items()
+        for rule in re.findall(
+            r"^rule (\w+):", (PROJECT / f"workflow/rules/{file}.smk").read_text("utf-8"), re.M
+        )
+    }
+    artefacts = {name: FIGURE if ".png" in spec.files else TABLE for name, spec in SPECS.items()}
+    return {**found, **artefacts}
 
 
 def drawing() -> str:
-    """The rule graph in Graphviz's language, from left to right, without the rule `all`."""
+    """The rule graph in Graphviz's language, from left to right, without the rules of targets."""
     snakemake = [sys.executable, "-m", "snakemake", "--rulegraph", "dot"]
     graph = subprocess.run(
         [*snakemake, "--configfile", "config/small.yaml"],
@@ -32,14 +40,11 @@ def drawing() -> str:
     names = dict(re.findall(r'(\d+)\[label = "(\w+)"', graph))
     edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", graph)}
     lines = [
-        f'"{rule}" [color="{COLOURS[file]}"];'
-        for file in COLOURS
-        for rule in re.findall(
-            r"^rule (\w+):", (PROJECT / f"workflow/rules/{file}.smk").read_text("utf-8"), re.M
-        )
+        f'"{rule}" [color="{colour}"];'
+        for rule, colour in colours().items()
         if rule in names.values()
     ]
-    lines += [f'"{a}" -> "{b}";' for a, b in sorted(edges) if b != "all"]
+    lines += [f'"{a}" -> "{b}";' for a, b in sorted(edges) if b not in ("all", "default")]
     look = (
         'rankdir=LR; bgcolor=white; nodesep=0.25; ranksep=0.45; edge [color="#888888"];'
         ' node [shape=box, style="rounded", penwidth=1.8, fontname="Helvetica", fontsize=12];'

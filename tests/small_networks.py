@@ -35,7 +35,7 @@ C = {activation: 1 / mean_square(activation) for activation in SIGMA}
 
 def mlp(activation: str, depth: int, width: float = math.inf, trainable: str = "all") -> MLP:
     """By the name of its activation; of infinite width unless one is given."""
-    return MLP(ACTIVATIONS[activation], depth, width, trainable)
+    return MLP(ACTIVATIONS[activation], depth, width, trainable=trainable)
 
 
 def drawn(seed: int, depth: int, width: int, features: int, outputs: int = 1) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The README's picture of the workflow is that of its rules. Out of date? `make dag`."""
+"""The picture in docs/extending.md is that of the rules. Out of date? `make dag`."""
 
 import html
 import re

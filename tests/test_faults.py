@@ -30,8 +30,8 @@ VICTIMS = {
     ],
     "kernel": ["kernels/digits/relu/*", "spectra/digits/relu/*", "conditioning.csv", "fig2.*"],
     "spectrum": ["spectra/synthetic/*/*", "conditioning.csv", "fig2.*"],
-    "angle": ["angles/digits/*/*", "angles.csv", "fig2.*"],
-    "train": ["training", "training.csv", "table_*", "fig3.*"],
+    "closest_pair": ["angles/digits/*/*", "angles.csv", "fig2.*"],
+    "sgd": ["training", "training.csv", "table_*", "fig3.*"],
     "conditioning": ["conditioning.csv", "fig2.*"],
     "angles": ["angles.csv", "fig2.*"],
     "fig1": ["fig1.*"],
@@ -43,8 +43,8 @@ SLOW = (
     "dataset",
     "kernel",
     "spectrum",
-    "angle",
-    "train",
+    "closest_pair",
+    "sgd",
     "fig1",
     "fig2",
     "fig3",
@@ -61,9 +61,14 @@ def steps(project: Path, rule: str | None = None) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            names = [word for word in process.cmdline() if word.startswith("ntkcond.steps.")]
-            of_this_rule = names and rule in (None, names[0].rpartition(".")[2])
-            if of_this_rule and process.cwd() == str(project):
+            words = process.cmdline()
+            names = [word for word in words if word.startswith("ntkcond.steps.")]
+            if not names or process.cwd() != str(project):
+                continue
+            name = names[0].rpartition(".")[2]
+            if name == "artefact":
+                name = words[words.index(names[0]) + 1]
+            if rule in (None, name):
                 found.append(process)
     return found
 
@@ -168,12 +173,12 @@ def test_killed_in_mid_training_the_same_command_goes_on_from_the_checkpoint(pro
     checkpoint = project / "results/training/digits/depth1.checkpoint.h5"
     with running(project, trained) as process:
         assert wait_until(checkpoint.exists, 60)
-        assert kill(process, project, "train", "all")
+        assert kill(process, project, "sgd", "all")
         process.wait()
     assert checkpoint.exists()
     snakemake(project, trained)
     log = (project / "results/logs/train/digits/depth1.log").read_text("utf-8")
-    assert "goes on from results/training/digits/depth1.checkpoint.h5" in log
+    assert "resumes from results/training/digits/depth1.checkpoint.h5" in log
     assert contents(project)["training/digits/depth1.h5"] == expected
     assert not checkpoint.exists()
 
@@ -183,7 +188,7 @@ def test_what_a_killed_run_left_at_work_does_not_write_into_the_next(finished, p
     delete(project, "angles", "angles.csv", "fig2.*")
     write_config(project, {**SMALL, "width": 25})
     with running(project) as process:
-        assert wait_until(lambda: steps(project, "angle"), 60)
+        assert wait_until(lambda: steps(project, "closest_pair"), 60)
         process.kill()  # its jobs go on, for a moment
         process.wait()
         write_config(project, SMALL)
@@ -195,7 +200,7 @@ def test_what_a_killed_run_left_at_work_does_not_write_into_the_next(finished, p
 def test_interrupted_at_the_keyboard_it_ends_without_a_traceback(finished, project):
     delete(project, "angles", "angles.csv", "fig2.*")
     with running(project, output=subprocess.PIPE) as process:
-        assert wait_until(lambda: steps(project, "angle"), 60)
+        assert wait_until(lambda: steps(project, "closest_pair"), 60)
         time.sleep(3)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         output = process.communicate(timeout=120)[0]

@@ -8,13 +8,6 @@ from workflow import ROOT
 
 JUSTIFIED = {
     "Specify a conda environment": "one environment for all rules, pinned in pyproject.toml",
-    "Shell command directly uses variable PYTHON": "which Python runs a step changes no result",
-    "Shell command directly uses variable MIRRORS": "a checked file is the same from anywhere",
-    "Shell command directly uses variable DATA_DIR": "the raw files count, not where they lie",
-    "Shell command directly uses variable config": "config[device]: which device changes no result",
-    "Do not access input and output files individually": "a figure's files differ by suffix only",
-    "Environment variable NTKCOND_SNAKEMAKE": "set for the steps, never asked of the user",
-    'Absolute path "/proc/driver/nvidia/gpus"': "Linux's own; absent, there is no GPU",
 }
 
 

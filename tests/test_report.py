@@ -10,21 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntkcond.run.provenance import made_by
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.run.digests import code_digests
+from ntkcond.run.record import digest
 from workflow import SMALL, skip, snakemake, write_config
 
-FIGURES = {f"results/fig{number}.png" for number in (1, 2, 3, 4)} | {
-    f"results/fig_{name}.png"
-    for name in (
-        "activations",
-        "activations_ntk",
-        "infinite_depth",
-        "weight_scale",
-        "width",
-        "samples",
-        "descent",
-    )
-}
+FIGURES = {f"results/{name}.png" for name, spec in SPECS.items() if ".png" in spec.files}
 # Every epoch of every run; the same as a .csv, for reading.
 LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}
 
@@ -55,6 +46,11 @@ def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
         assert data == (finished / path).read_bytes()
 
 
+def code_of(step: str, *chosen: str) -> str:
+    modules = (f"ntkcond.steps.{step}", *chosen)
+    return digest(code_digests(*modules, titles=step == "artefact"))[:16]
+
+
 def test_every_artefact_has_a_section_and_a_caption(page):
     shown = content(page, "results")
     sections = content(page, "categories")
@@ -63,8 +59,7 @@ def test_every_artefact_has_a_section_and_a_caption(page):
         path for groups in sections.values() for group in groups.values() for path in group
     } == (set(shown))
     for path, entry in shown.items():
-        digest = made_by({}, f"ntkcond.steps.{Path(path).stem}")["code"][:16]
-        assert digest in entry["caption"]
+        assert code_of("artefact", f"ntkcond.artefacts.{Path(path).stem}") in entry["caption"]
         assert re.search(r"pandas \d+\.\d+", entry["caption"])
         assert "paper" in entry["caption"]
 
@@ -73,13 +68,15 @@ def test_captions_have_the_settings_and_what_the_kernels_were_computed_with(page
     shown = content(page, "results")
     plain = re.sub(r"<[^>]*>|\s+", " ", shown["results/fig2.png"]["caption"])
     plain = re.sub(r" +", " ", plain)
-    assert "synthetic : samples 60, n 20, width 24, depths 0, 2, seeds 1, 32" in plain
-    for step in ("kernel", "spectrum", "angle", "conditioning", "angles", "fig2"):
+    assert "dataset synthetic : source synthetic, samples 60" in plain
+    kernels = "kernel synthetic : networks relu, linear, depths 0, 2, seeds 1, 32, width 24"
+    assert f"{kernels}, trainable all, n 20" in plain
+    for step in ("kernel", "spectrum", "closest_pair", "conditioning", "angles", "fig2"):
         assert f" {step}: h5py " in plain
     for dataset in ("digits", "synthetic"):
         assert f" dataset {dataset} : h5py " in plain
     assert "torch 2.13.0" in plain
-    assert made_by({}, "ntkcond.steps.kernel")["code"][:16] in plain
+    assert code_of("kernel") in plain
 
 
 def test_the_front_page_says_what_it_is_a_report_of(page):
@@ -131,7 +128,7 @@ def test_no_report_is_written_of_files_that_other_settings_made(project, tmp_pat
     done = snakemake(project, "--report", str(tmp_path / "stale.html"), check=False)
     output = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "ntkcond: no report: angle, angles, claims, conditioning" in output
+    assert "ntkcond: no report: angles, claims, closest_pair, conditioning" in output
     assert "Traceback" not in output
     assert not (tmp_path / "stale.html").exists()
 

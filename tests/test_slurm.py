@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntkcond import cluster, needs
+from ntkcond.plan import cluster
+from ntkcond.run import needs
 from workflow import SMALL, copy_of_the_project, environment, skip, write_config
 
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
@@ -139,7 +140,7 @@ def test_a_job_killed_for_its_memory_gets_twice_as_much(project):
     """With too low an estimate: 100 MB do not even hold Snakemake."""
     if "OverMemoryKill" not in subprocess.check_output(["scontrol", "show", "config"], text=True):
         pytest.skip("this Slurm may not kill for memory")
-    estimates = project / "src/ntkcond/cluster.py"
+    estimates = project / "src/ntkcond/plan/cluster.py"
     code = estimates.read_text("utf-8")
     code = re.sub("^MARGIN = .*$", "MARGIN = 0", code, flags=re.M)
     code = re.sub("^SNAKEMAKE = .*$", "SNAKEMAKE = 100_000_000", code, flags=re.M)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ntkcond.artefacts import fig3, style, table_epochs, table_generalization
+from ntkcond.artefacts import fig3, table_epochs, table_generalization
 from ntkcond.training.learning_rates import best_rates
 from training_table import TRAINING, training
 
@@ -160,7 +160,7 @@ def test_fig3_can_be_redrawn_from_its_csv_alone(tmp_path, rate_for):
     numbers = fig3.table(TRAINING, rate_for)
     text = numbers.to_csv(index=False)
     for name, table in (("a.png", numbers), ("b.png", pd.read_csv(io.StringIO(text)))):
-        style.save(fig3.draw(table), tmp_path / name)
+        fig3.draw(table).save(tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
@@ -168,10 +168,10 @@ def test_fig3_can_be_redrawn_from_its_csv_alone(tmp_path, rate_for):
 def test_fig3_of_one_run_of_one_epoch_is_drawn(tmp_path):
     one = training({("mine", 0): {1: (0.5,)}})
     one = one[one.epoch == 1].assign(epochs=1)
-    style.save(fig3.draw(fig3.table(one, "depth")), tmp_path / "fig3.png")
+    fig3.draw(fig3.table(one, "depth")).save(tmp_path / "fig3.png")
 
 
 @pytest.mark.filterwarnings("error")
 def test_fig3_of_nothing_but_divergence_is_drawn(tmp_path):
     none = training({("mine", 1): {1: (None, None)}, ("mine", 2): {1: (None, None)}})
-    style.save(fig3.draw(fig3.table(none, "depth")), tmp_path / "fig3.png")
+    fig3.draw(fig3.table(none, "depth")).save(tmp_path / "fig3.png")

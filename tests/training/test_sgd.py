@@ -361,6 +361,6 @@ def test_the_step_says_which_data_set_has_nothing_to_learn(dataset, tmp_path):
     with h5py.File(dataset, "r+") as file:
         del file["y"]
     words = run(step(dataset, tmp_path / "out.h5"))
-    assert "some: there are no labels to learn. Give the data set an array y" in words
+    assert "some: no labels to learn. Give the data set an array y" in words
     assert "Traceback" not in words
     assert not (tmp_path / "out.h5").exists()

@@ -13,11 +13,11 @@ for name, spec in plan.specs.items():
             f"results/logs/{name}.log",
         benchmark:
             f"results/benchmarks/{name}.tsv"
-        params:
-            options=plan.options(name),
-            about=plan.about(name),
         localrule: True
+        params:
+            command=plan.command(name),
+            about=plan.about(name),
         message:
             spec.title
         shell:
-            "{plan.python}.artefact {params.options} --output {output[0]} --log {log}"
+            "{params.command} --log {log}"

@@ -5,20 +5,18 @@
 # before a job, and nobody's original may be lost to that.
 rule download:
     output:
-        update(plan.graph.data_dir + "/{raw_file}"),
+        update(plan.raw_pattern),
     log:
         "results/logs/download/{raw_file}.log",
     wildcard_constraints:
         raw_file="|".join(plan.raw_files),
-    params:
-        source=lambda wildcards: plan.raw_files[wildcards.raw_file],
-        mirrors=lambda wildcards, output: plan.mirrors,
     localrule: True
+    params:
+        command=plan.download_command(),
     message:
         "download {wildcards.raw_file}"
     shell:
-        "{plan.python}.download --source {params.source} --raw-file {wildcards.raw_file}"
-        " {params.mirrors} --output {output:q} --log {log}"
+        "{params.command} --output {output:q} --log {log}"
 
 
 # What a corpus has, from the files' headers. It may come from anywhere, whole or in
@@ -32,15 +30,13 @@ rule corpus:
         "results/logs/corpus/{dataset}.log",
     benchmark:
         "results/benchmarks/corpus/{dataset}.tsv"
-    params:
-        options=plan.options("corpus"),
-        mirrors=lambda wildcards, output: plan.mirrors,
     localrule: True
+    params:
+        command=plan.command("corpus"),
     message:
         "files of {wildcards.dataset}"
     shell:
-        "{plan.python}.corpus {params.options} --data-dir {plan.graph.data_dir:q}"
-        " {params.mirrors} --output {output} --log {log}"
+        "{params.command} --output {output} --log {log}"
 
 
 rule dataset:
@@ -57,9 +53,8 @@ rule dataset:
         mem_mb=plan.megabytes("dataset"),
         runtime=plan.minutes("dataset"),
     params:
-        options=plan.options("dataset"),
+        command=plan.command("dataset"),
     message:
         "samples of {wildcards.dataset}"
     shell:
-        "{plan.python}.dataset {params.options} --data-dir {plan.graph.data_dir:q}"
-        " --threads {threads} --output {output} --log {log}"
+        "{params.command} --threads {threads} --output {output} --log {log}"

@@ -6,11 +6,7 @@ rule kernel:
     input:
         unpack(plan.inputs("kernel")),
     output:
-        (
-            plan.patterns["kernel"]
-            if config["keep_kernels"]
-            else temp(plan.patterns["kernel"])
-        ),
+        (plan.patterns["kernel"] if config["keep_kernels"] else temp(plan.patterns["kernel"])),
     log:
         "results/logs/kernel/{dataset}/{network}/depth{depth}.log",
     benchmark:
@@ -21,11 +17,11 @@ rule kernel:
         runtime=plan.minutes("kernel"),
         gpu=plan.gpus,
     params:
-        options=plan.options("kernel"),
+        command=plan.command("kernel"),
     message:
         "NTK of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{plan.python}.kernel --dataset {input.dataset} {params.options}"
+        "{params.command} --dataset {input.dataset}"
         " --threads {threads} --output {output} --log {log}"
 
 
@@ -46,11 +42,11 @@ rule spectrum:
         runtime=plan.minutes("spectrum"),
         gpu=plan.gpus,
     params:
-        options=plan.options("spectrum"),
+        command=plan.command("spectrum"),
     message:
         "eigenvalues of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{plan.python}.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.options}"
+        "{params.command} --dataset {input.dataset} --kernel {input.kernel}"
         " --threads {threads} --output {output} --log {log}"
 
 
@@ -69,11 +65,11 @@ rule closest_pair:
         runtime=plan.minutes("closest_pair"),
         gpu=plan.gpus,
     params:
-        options=plan.options("closest_pair"),
+        command=plan.command("closest_pair"),
     message:
         "closest pair of {wildcards.dataset}, {wildcards.network}, depth {wildcards.depth}"
     shell:
-        "{plan.python}.closest_pair --dataset {input.dataset} {params.options}"
+        "{params.command} --dataset {input.dataset}"
         " --threads {threads} --output {output} --log {log}"
 
 
@@ -92,9 +88,9 @@ rule sweep:
         runtime=plan.minutes("sweep"),
         gpu=plan.gpus,
     params:
-        options=plan.options("sweep"),
+        command=plan.command("sweep"),
     message:
         "sweep over {wildcards.sweep} of {wildcards.dataset}, {wildcards.network}"
     shell:
-        "{plan.python}.sweep --dataset {input.dataset} {params.options}"
+        "{params.command} --dataset {input.dataset}"
         " --threads {threads} --output {output} --log {log}"

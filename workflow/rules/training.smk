@@ -17,11 +17,11 @@ rule sgd:
         runtime=plan.minutes("sgd"),
         gpu=plan.gpus,
     params:
-        options=plan.options("sgd"),
+        command=plan.command("sgd"),
     message:
         "training on {wildcards.dataset}, depth {wildcards.depth}"
     shell:
-        "{plan.python}.sgd --dataset {input.dataset} {params.options}"
+        "{params.command} --dataset {input.dataset}"
         " --threads {threads} --output {output} --log {log}"
 
 
@@ -40,9 +40,9 @@ rule descent:
         runtime=plan.minutes("descent"),
         gpu=plan.gpus,
     params:
-        options=plan.options("descent"),
+        command=plan.command("descent"),
     message:
         "gradient descent on {wildcards.dataset}"
     shell:
-        "{plan.python}.descent --dataset {input.dataset} {params.options}"
+        "{params.command} --dataset {input.dataset}"
         " --threads {threads} --output {output} --log {log}"

@@ -27,11 +27,12 @@ A row for each NTK: data set, activation, depth, width, seed and block of ``n`` 
   non-zero spectrum.
 
 **The paper** has no such table. Its §5.2 reports the mean κ over five initialisations, as a
-figure; its authors' scripts average it over blocks of 512 samples, from a float32 solver without
+figure. Its authors' scripts average it over blocks of 512 samples, from a float32 solver without
 an error bound.
 """,
 )
 
+SETTINGS = ("activation", "depth", "width", "trainable")
 PER_KERNEL = (
     "lambda_max", "lambda_min", "lambda_min_error", "rank_bound", "kappa", "kappa_lower",
     "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min",
@@ -47,22 +48,13 @@ def table(spectrum: list[Path]) -> pd.DataFrame:
 def rows(path: Path) -> pd.DataFrame:
     """The rows of one spectrum file. The data set is in its path: …/{dataset}/*/depth*.h5."""
     with read_hdf5(path) as file:
-        seeds, blocks = file["kappa"].shape
-        attributes = file.attrs
-        table = {
-            "dataset": path.parts[-3],
-            "activation": attributes["activation"],
-            "depth": attributes["depth"],
-            "width": attributes["width"],
-            "trainable": attributes["trainable"],
-            "n": attributes["block"],
-            "samples": attributes["samples"],
-            "seed": np.repeat(attributes["seeds"], blocks),
-            "block": np.tile(np.arange(blocks), seeds),
-        }
-        for name in PER_KERNEL:
-            if name == "verdict":
-                table[name] = file[name].asstr()[:].ravel()
-            else:
-                table[name] = file[name][:].ravel() if name in file else np.nan
-    return pd.DataFrame(table).astype({"nonzero_rank": "Int64"})
+        (seeds, blocks), attributes = file["kappa"].shape, dict(file.attrs)
+        found = {name: file[name][:].ravel() if name in file else np.nan for name in PER_KERNEL}
+        found["verdict"] = file["verdict"].asstr()[:].ravel()
+    about = {
+        "dataset": path.parts[-3], **{name: attributes[name] for name in SETTINGS},
+        "n": attributes["block"], "samples": attributes["samples"],
+        "seed": np.repeat(attributes["seeds"], blocks),
+        "block": np.tile(np.arange(blocks), seeds),
+    }  # fmt: skip
+    return pd.DataFrame({**about, **found}).astype({"nonzero_rank": "Int64"})

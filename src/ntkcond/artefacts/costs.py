@@ -1,6 +1,6 @@
 """What each artefact cost, from Snakemake's records of its jobs.
 
-Which jobs those are, the provenance of the artefact and of its inputs says.
+The provenance of the artefact and of its inputs names these jobs.
 """
 
 import re
@@ -20,10 +20,10 @@ SPEC = Spec(
     files=(".csv",),
     costs=False,
     caption="""
-What each artefact cost: a row for each artefact, rule and data set that it was made by. ``jobs``:
-how many; ``jobs_measured``: those whose time was recorded; ``wall_s``, ``cpu_s``: their seconds,
-added up; ``startup_s``: the part of ``wall_s`` before their work began, which loads Python and its
-packages; ``max_rss_mb``: the largest memory that one of them was seen to hold. Jobs that several
+What each artefact cost: a row for each artefact, and each rule and data set that it depends on.
+``jobs``: how many; ``jobs_measured``: those with a recorded time; ``wall_s``, ``cpu_s``: the sum of
+their seconds; ``startup_s``: the part of ``wall_s`` before their work began, which loads Python and
+its packages; ``max_rss_mb``: the largest memory of any of them, as sampled. Jobs that several
 artefacts need count for each. All are of the last run of a job, on the machine and under the load
 of that run.
 
@@ -39,12 +39,11 @@ MEASURES = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "max_rss_mb"}
 def table(artefacts: list[Path]) -> pd.DataFrame:
     """A row for each artefact, rule and data set. artefacts: their provenance.
 
-    `jobs` counts those that the artefact depends on, `jobs_measured` those with a record; `wall_s`
-    and `cpu_s` are sums over these, in seconds, and `startup_s` of what passed before their work
-    began, by their logs: Python and its packages; `max_rss_mb` is the largest memory that one of
-    them held, in MB, as far as Snakemake saw it: it looks at a job at its start and then more and
-    more rarely. What several artefacts share is counted in each. These numbers differ from run to
-    run."""
+    `jobs` counts the jobs that the artefact depends on, `jobs_measured` those with a record;
+    `wall_s` and `cpu_s` are their sums in seconds, `startup_s` that of the time before their work
+    began, by their logs; `max_rss_mb` is the largest memory in MB that Snakemake saw, which looks
+    at a job at its start and then more and more rarely. Shared jobs count for each artefact. These
+    numbers differ from run to run."""
     return pd.concat(map(costs, artefacts), ignore_index=True)
 
 
@@ -52,19 +51,10 @@ def costs(artefact: Path) -> pd.DataFrame:
     """The rows of one artefact."""
     jobs = dict.fromkeys([*jobs_of(record.read(artefact)), (artefact.stem, artefact.stem)])
     measured = pd.DataFrame(
-        [
-            {
-                "rule": rule,
-                "dataset": dataset_of(job),
-                **measures(RECORDS / f"{job}.tsv"),
-                **startup(LOGS / f"{job}.log"),
-            }
-            for rule, job in jobs
-        ],
+        [{"rule": rule, "dataset": dataset_of(job), **measures(job)} for rule, job in jobs],
         columns=["rule", "dataset", *MEASURES.values(), "startup_s"],
     )
-    groups = measured.groupby(["rule", "dataset"], sort=False)
-    found = groups.agg(
+    found = measured.groupby(["rule", "dataset"], sort=False).agg(
         jobs=("rule", "size"),
         jobs_measured=("wall_s", "count"),
         wall_s=("wall_s", _sum),
@@ -78,38 +68,32 @@ def costs(artefact: Path) -> pd.DataFrame:
 
 
 def jobs_of(provenance: dict | None) -> Iterator[tuple[str, str]]:
-    """(rule, job) of all that a result depends on, inputs first; job: the path of its log and
-    record, such as kernel/digits/relu/depth2."""
+    """(rule, job) of all jobs that a result depends on, inputs first; job: the path of its log and
+    record, such as kernel/digits/relu/depth2. A user's own files have none."""
     for option, paths in (provenance or {}).get("inputs", {}).items():
         rule = option.partition("/")[0]
-        for path in map(Path, paths):
-            if not record.is_result(path):
-                continue  # a user's own file
+        for path in filter(record.is_result, map(Path, paths)):
             yield from jobs_of(record.read(path) if path.exists() else None)
             inner = "/".join(path.with_suffix("").parts[2:])
             yield rule, rule if rule in SPECS else f"{rule}/{inner}"
 
 
 def dataset_of(job: str) -> str:
-    """kernel/digits/relu/depth2 and sweep/width/digits/relu are of digits; an artefact of none."""
+    """digits for kernel/digits/relu/depth2 and sweep/width/digits/relu; empty for an artefact."""
     parts = job.split("/")
     return "" if len(parts) == 1 else parts[2 if parts[0] == "sweep" else 1]
 
 
 def _sum(values: pd.Series) -> float:
-    return values.sum(min_count=1)  # of nothing: unknown, not 0
+    return values.sum(min_count=1)  # without records: unknown, not 0
 
 
-def measures(path: Path) -> dict[str, float]:
-    """Time and memory of a job; empty if it has no record, as a job of another machine's results.
-    Snakemake writes NA for the memory of a job shorter than its first look."""
-    if not path.is_file():
-        return {}
-    row = pd.read_csv(path, sep="\t").iloc[-1]
-    return {name: row[column] for column, name in MEASURES.items()}
-
-
-def startup(log: Path) -> dict[str, float]:
-    """Of a job, by its log; empty where that does not tell."""
-    found = re.search(r"start-up ([\d.]+) s", log.read_text("utf-8")) if log.is_file() else None
-    return {"startup_s": float(found[1])} if found else {}
+def measures(job: str) -> dict[str, float]:
+    """Time and memory of a job, by its record and log; empty without them, as for results of
+    another machine. Snakemake writes NA for the memory of a job shorter than its first look."""
+    path, log, found = RECORDS / f"{job}.tsv", LOGS / f"{job}.log", {}
+    if path.is_file():
+        row = pd.read_csv(path, sep="\t").iloc[-1]
+        found = {name: row[column] for column, name in MEASURES.items()}
+    startup = re.search(r"start-up ([\d.]+) s", log.read_text("utf-8")) if log.is_file() else None
+    return {**found, "startup_s": float(startup[1])} if startup else found

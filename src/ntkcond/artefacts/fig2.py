@@ -32,25 +32,25 @@ samples at infinite width, where that is known. L = 0 is the linear model.
 always has a larger smallest angle and a smaller κ than its linear twin, and that κ falls with
 every layer. When you compare:
 
-- The paper shows 2,000 synthetic samples of 5 features, MNIST, Fashion-MNIST, SVHN and 50,000
-  samples of LibriSpeech, at width 512, depths 0 to 10, the mean of 5 initialisations.
+- The paper has 2,000 synthetic samples of 5 features, MNIST, Fashion-MNIST, SVHN and 50,000 samples
+  of LibriSpeech, at width 512, depths 0 to 10, the mean of 5 initialisations.
 - κ depends on n. The paper does not say n; its authors' scripts average κ over blocks of 512
   samples.
-- The paper draws a finite κ for linear networks everywhere. Of more samples than features, every
-  linear NTK is singular: κ = ∞.
+- The paper draws a finite κ for linear networks everywhere. The linear NTK of more samples than
+  features is singular: κ = ∞.
 - Linear networks keep the κ of the inputs only at infinite width. At finite width it tends to grow
   with depth.
-- That deeper is better depends on the data: it holds where nearly parallel samples decide κ, and
-  need not for others.
+- Whether depth helps depends on the data: it does where nearly parallel samples decide κ, and need
+  not for others.
 - The authors' scripts compute in float32, which loses the smallest eigenvalue to rounding when κ
   is about 10⁸. Here it is float64, and the smallest eigenvalue has an error bound.
-- Of LibriSpeech the paper says no more than that its 768 features follow Hui & Belkin (2020),
-  which does not settle them, and of labels nothing; its authors' scripts have 41 classes. Recipe
-  and labels are therefore **this project's choice**: neighbouring frames of log-mel energies; the
-  label is the phone where the config names an alignment, else who speaks.
+- For LibriSpeech the paper only says that its 768 features follow Hui & Belkin (2020), which does
+  not settle them, and nothing about labels; its authors' scripts have 41 classes. Recipe and labels
+  are therefore **this project's choice**: neighbouring frames of log-mel energies; the label is the
+  phone where the config names an alignment, else the speaker identity.
 
-The numbers drawn are in fig2.csv_: for each point also the number of samples, seeds and blocks,
-the median, and how many κ are resolved, singular and unresolved.
+For each point the table also has the number of samples, seeds and blocks, the median, and how many
+κ are resolved, singular and unresolved.
 """,
 )
 
@@ -74,56 +74,51 @@ def table(
     non-zero spectrum. min_angle_deg_*: over seeds, of all samples. std: of a sample (n − 1), empty
     for a single one. infinite_*, where the files of a sweep at infinite width are given:
     kappa_mean, kappa_verdict and min_angle_deg of the same blocks at infinite width."""
-    kappas = pd.DataFrame(
-        [
-            {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
-            for curve, rows in conditioning.groupby(CURVE, sort=False)
-        ]
-    )
+    kappas = pd.DataFrame([
+        {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
+        for curve, rows in conditioning.groupby(CURVE, sort=False)
+    ])  # fmt: skip
     minima = angles.groupby(CURVE, sort=False, as_index=False).agg(
         min_angle_deg_mean=("min_angle_deg", "mean"),
         min_angle_deg_std=("min_angle_deg", "std"),
         duplicate_rows=("duplicate_rows", "first"),
         zero_rows=("zero_rows", "first"),
     )
+    limits = pd.DataFrame(columns=LIMITS)
+    if sweep_infinite:
+        columns = [*CURVE, "kappa_mean", "kappa_verdict", "min_angle_deg_mean"]
+        limits = sweep_curves.table(sweep_infinite)[columns].set_axis(LIMITS, axis=1)
     numbers = kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")
-    limits = _at_infinite_width(sweep_infinite) if sweep_infinite else pd.DataFrame(columns=LIMITS)
     return numbers.merge(limits, on=CURVE, how="left", validate="one_to_one")
 
 
-def _at_infinite_width(paths: Sequence[Path]) -> pd.DataFrame:
-    found = sweep_curves.table(paths)[[*CURVE, "kappa_mean", "kappa_verdict", "min_angle_deg_mean"]]
-    return found.set_axis(LIMITS, axis=1)
-
-
-def draw(numbers: pd.DataFrame) -> Figure:
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
     """Two panels: min φ, and κ on a log axis with a band of its own for κ = ∞."""
+    curves = numbers.groupby(CURVE[:2], sort=False)
     datasets = list(numbers.dataset.unique())
     lanes = list(numbers[numbers.singular > 0].groupby(CURVE[:2], sort=False).groups)
-    with style.look():
-        figure = style.figure(height=2.7 + 0.13 * len(datasets))
-        angle_axes, kappa_axes = figure.subplots(1, 2)
-        band_height = 0.04 + 0.03 * max(1, len(lanes))
-        band = kappa_axes.inset_axes((0, 1.03, 1, band_height), sharex=kappa_axes)
-        for position, dataset in enumerate(datasets):
-            of_dataset = numbers[numbers.dataset == dataset]
-            for activation, curve in of_dataset.groupby("activation", sort=False):
-                look = _look(position, activation)
-                _draw_angles(angle_axes, curve, look)
-                _draw_kappas(kappa_axes, curve, look)
-                if (dataset, activation) in lanes:
-                    infinite = curve.depth[curve.singular > 0]
-                    height = -lanes.index((dataset, activation))
-                    band.plot(infinite, np.full(len(infinite), height), **look)
-        _finish(angle_axes, kappa_axes, band, numbers)
-        band.set_ylim(-max(1, len(lanes)) + 0.2, 0.8)
-        band.set_yticks([(1 - max(1, len(lanes))) / 2], [r"$\infty$"], fontsize=10)
-        _legend(figure, numbers, datasets)
+    count = max(1, len(lanes))
+    figure = style.figure(height=2.7 + 0.13 * len(datasets))
+    angles, kappas = figure.subplots(1, 2)
+    band = kappas.inset_axes((0, 1.03, 1, 0.04 + 0.03 * count), sharex=kappas)
+    for (dataset, activation), curve in curves:
+        look = _look(datasets.index(dataset), activation)
+        _draw_angles(angles, curve, look)
+        _draw_kappas(kappas, curve, look)
+        if (dataset, activation) in lanes:
+            infinite = curve.depth[curve.singular > 0]
+            height = -lanes.index((dataset, activation))
+            band.plot(infinite, np.full(len(infinite), height), **look)
+    _finish(angles, kappas, band, numbers)
+    band.set_ylim(-count + 0.2, 0.8)
+    band.set_yticks([(1 - count) / 2], [r"$\infty$"], fontsize=10)
+    _legend(figure, numbers)
     return figure
 
 
 def _look(position: int, activation: str) -> dict:
-    """Colour and marker say which data set, dashes and filling which activation."""
+    """A colour and marker for each data set, dashes and filling for each activation."""
     colour = style.COLOURS[position % len(style.COLOURS)]
     return {
         "color": colour,
@@ -134,14 +129,8 @@ def _look(position: int, activation: str) -> dict:
     }
 
 
-def _shade(axes: Axes, depth: pd.Series, low: pd.Series, high: pd.Series, look: dict) -> None:
-    axes.fill_between(depth, low, high, color=look["color"], alpha=0.15, linewidth=0)
-
-
 def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    mean, spread = curve.min_angle_deg_mean, curve.min_angle_deg_std.fillna(0)
-    axes.plot(curve.depth, mean, **look)
-    _shade(axes, curve.depth, mean - spread, mean + spread, look)
+    sweep_curves.draw_angle(axes, "depth", curve, look)
     _draw_limit(axes, curve.depth, curve.infinite_min_angle_deg, look)
 
 
@@ -156,23 +145,21 @@ def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     finite = curve.replace(infinite, np.nan)
     _draw_limit(axes, curve.depth, finite.infinite_kappa_mean, look)
     axes.plot(curve.depth, finite.kappa_mean, **look)
-    _shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look)
-    bound = curve[curve.unresolved > 0]
-    for depth, lower in zip(bound.depth, bound.kappa_lower_bound, strict=True):
-        axes.plot(depth, lower, **{**look, "marker": "_", "markersize": 6})
-        axes.annotate(
-            "", (depth, lower), (0, 9), textcoords="offset points",
-            arrowprops={"arrowstyle": "<-", "color": look["color"], "linewidth": 0.9},
-        )  # fmt: skip
+    style.shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look["color"])
+    for row in curve[curve.unresolved > 0].itertuples():
+        lower = row.depth, row.kappa_lower_bound
+        axes.plot(*lower, **{**look, "marker": "_", "markersize": 6})
+        arrow = {"arrowstyle": "<-", "color": look["color"], "linewidth": 0.9}
+        axes.annotate("", lower, (0, 9), textcoords="offset points", arrowprops=arrow)
 
 
 def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> None:
     depths = sorted(numbers.depth.unique())
-    ticks = depths if len(depths) <= 12 else depths[:: -(-len(depths) // 10)]
+    step = 1 if len(depths) <= 12 else -(-len(depths) // 10)
     sizes = " or ".join(f"{n:,}" for n in sorted(numbers.n.unique()))
     for axes in (angles, kappas):
         axes.set_xlabel("depth $L$ (hidden layers)")
-        axes.set_xticks(ticks)
+        axes.set_xticks(depths[::step])
     angles.set_ylabel("smallest gradient angle\n" r"$\min\,\phi$ over all pairs (degrees)")
     angles.set_ylim(bottom=0)
     angles.set_title("(a) separation")
@@ -190,29 +177,21 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
     band.tick_params(bottom=False, labelbottom=False)
 
 
-def _legend(figure: Figure, numbers: pd.DataFrame, datasets: list[str]) -> None:
-    handles, labels = [], []
-    for position, dataset in enumerate(datasets):
-        row = numbers[numbers.dataset == dataset].iloc[0]
-        handles.append(Line2D([], [], **{**_look(position, "relu"), "linestyle": "none"}))
-        blocks = "block" if row.blocks == 1 else "blocks"
-        labels.append(
-            f"{title(dataset)}: {row.samples:,} samples in {row.blocks} {blocks} of {row.n:,}"
-        )
-    activations = numbers.activation.unique()
-    limits = bool(numbers.infinite_min_angle_deg.notna().any())
-    for _ in range(len(activations) + limits - len(datasets)):  # columns fill from the left
-        handles.append(Line2D([], [], linestyle="none"))
-        labels.append("")
-    for activation in activations:
+def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
+    """A column for the data sets, one for the activations and infinite width."""
+    left, right = [], []
+    for position, row in enumerate(numbers.drop_duplicates("dataset").itertuples()):
+        marker = Line2D([], [], **{**_look(position, "relu"), "linestyle": "none"})
+        blocks = f"{row.blocks} {'block' if row.blocks == 1 else 'blocks'} of {row.n:,}"
+        left.append((marker, f"{title(row.dataset)}: {row.samples:,} samples in {blocks}"))
+    for activation in numbers.activation.unique():
         look = {**_look(0, activation), "color": style.GREY}
         look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
-        handles.append(Line2D([], [], **look))
-        labels.append(NAMES.get(activation, activation))
-    if limits:
-        handles.append(Line2D([], [], color=style.GREY, **LIMIT))
-        labels.append(r"thin: $m \to \infty$")
+        right.append((Line2D([], [], **look), NAMES.get(activation, activation)))
+    if numbers.infinite_min_angle_deg.notna().any():
+        right.append((Line2D([], [], color=style.GREY, **LIMIT), r"thin: $m \to \infty$"))
+    left += [(Line2D([], [], linestyle="none"), "")] * (len(right) - len(left))
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=2, columnspacing=1.0,
+        *zip(*left, *right, strict=True), loc="outside lower center", ncols=2, columnspacing=1.0,
         handlelength=1.6, handletextpad=0.4,
     )  # fmt: skip

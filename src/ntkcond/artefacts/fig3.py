@@ -1,11 +1,10 @@
 """Figure 3: training loss against epoch, a curve for each depth, at the best learning rate."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import best_rate, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.run.progress import log
@@ -20,39 +19,37 @@ SPEC = Spec(
     about="training",
     caption="""
 The training loss against the epoch, a curve for each depth L, from light to dark. Mean over seeds,
-which set the initialisation and the order of the samples; shade: all of them. Nothing is smoothed:
+which set the initialisation and the order of the samples; shade: their range. Nothing is smoothed:
 each point is the mean cross entropy, in nats, over the samples of one epoch, each before the step
-that it is part of. Below, for each curve, the learning rate η with the lowest training loss in the
-last epoch of all that were tried (``rate_for``: for each depth, or one for all depths of a data
-set); one marked * is at the edge of those tried, and a rate beyond it may be better. *none*: at
-every rate a run diverged. As the last epoch alone decides, a rate whose loss happens to jump there
-is not chosen.
+that uses it. Below, for each curve, the learning rate η with the lowest training loss in the last
+epoch of all that were tried (``rate_for``: for each depth, or one for all depths of a data set).
+A rate marked * is at the edge of those tried; one beyond it may be better. *none*: at every rate a
+run diverged. As the last epoch alone decides, a rate whose loss jumps there is not chosen.
 
 **The paper** (§6 and its Figure 3; Figure 4 of its newest version) states that a deeper ReLU
 network always converges faster than shallower ones. When you compare:
 
 - The paper trains on all samples, 500 epochs for MNIST and Fashion-MNIST, 2,000 for LibriSpeech,
   with cross entropy, plain SGD and batches of 500, at depths 1 to 10.
-- It says that the learning rate is the best of a grid for each task, but neither the grid, nor
-  what best means, nor whether a task is a data set or a data set at one depth. The setting
-  ``rate_for`` has both.
+- It takes the best learning rate of a grid for each task, without saying what the grid is, what
+  best means, or whether a task is a data set or a data set at one depth. ``rate_for`` has both.
 - Convention: with Eq. (1) taken literally the outputs start at the size of a sample's norm, for
   MNIST tens, and the cross entropy with them. The authors' scripts divide each layer by the root
   of its input width, so that they start near 1. That is ``authors``, the default; ``paper`` is Eq.
   (1). Learning rates of the two do not compare.
-- Depth 12, where it is shown, is of the paper's Table 1; its figure ends at depth 10.
+- Depth 12, if present, is from the paper's Table 1; its figure ends at depth 10.
 - An epoch of a deeper network costs more. ``table_epochs`` has the operations beside the epochs.
-- Of LibriSpeech the paper says no more than that its 768 features follow Hui & Belkin (2020),
-  which does not settle them, and of labels nothing; its authors' scripts have 41 classes. Recipe
-  and labels are therefore **this project's choice**: neighbouring frames of log-mel energies; the
-  label is the phone where the config names an alignment, else who speaks.
+- For LibriSpeech the paper only says that its 768 features follow Hui & Belkin (2020), which does
+  not settle them, and nothing about labels; its authors' scripts have 41 classes. Recipe and labels
+  are therefore **this project's choice**: neighbouring frames of log-mel energies; the label is the
+  phone where the config names an alignment, else the speaker identity.
 
-The numbers drawn are in fig3.csv_; every epoch of every run, at all learning rates, in
-``results/training.csv``.
+``results/training.csv`` has every epoch of every run, at all learning rates.
 """,
 )
 
 PER_CURVE = ["width", "activation", "convention", "batch", "epochs", "samples", "tf32"]
+OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
 NAMES = {"relu": "ReLU"}
 SCALES = {
     "authors": "As in the authors’ scripts each layer is divided by the root of its input width.",
@@ -77,17 +74,11 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     )
     curves = runs_at(training, rates).groupby([*CURVE, "epoch"], as_index=False, sort=False)
     epochs = curves.agg(
-        train_loss_mean=("train_loss", "mean"),
-        train_loss_std=("train_loss", "std"),
-        train_loss_min=("train_loss", "min"),
-        train_loss_max=("train_loss", "max"),
-        train_accuracy_mean=("train_accuracy", "mean"),
-        test_loss_mean=("test_loss", "mean"),
-        test_accuracy_mean=("test_accuracy", "mean"),
+        **{f"train_loss_{name}": ("train_loss", name) for name in ("mean", "std", "min", "max")},
+        **{f"{name}_mean": (name, "mean") for name in OTHERS},
     )
-    found = (
-        rates.assign(rate_for=rate_for).merge(tried, on=CURVE).merge(epochs, on=CURVE, how="left")
-    )
+    found = rates.assign(rate_for=rate_for).merge(tried, on=CURVE)
+    found = found.merge(epochs, on=CURVE, how="left")
     for row in found[found.at_edge != ""].drop_duplicates(CURVE).itertuples():
         log.warning(
             "%s L=%d: the best learning rate, %g, is the %s of those tried; widen learning_rates,"
@@ -97,41 +88,34 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     return found.astype({"epoch": "Int64"})
 
 
-def draw(numbers: pd.DataFrame) -> Figure:
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
     """A panel for each data set; below them the key, with the learning rate of each curve."""
-    datasets = list(numbers.dataset.unique())
-    depths = sorted(numbers.depth.unique())
-    colours = dict(zip(depths, style.depth_colours(len(depths)), strict=True))
-    note = _note(numbers)
+    datasets = numbers.groupby("dataset", sort=False)
+    colours, note = style.depth_colours_of(numbers.depth), _note(numbers)
     heights = [2.5, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
-    with style.look():
-        width = style.TEXT_WIDTH if len(datasets) > 1 else 4.2
-        figure = style.figure(height=sum(heights), width=width)
-        above, below = figure.subfigures(2, 1, height_ratios=heights)
-        panels = above.subplots(1, len(datasets), squeeze=False)[0]
-        for axes, dataset in zip(panels, datasets, strict=True):
-            _panel(axes, numbers[numbers.dataset == dataset], colours)
-        panels[0].set_ylabel("training loss (nats)")
-        _key(below, numbers, colours)
-        below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
+    width = style.TEXT_WIDTH if len(datasets) > 1 else 4.2
+    figure = style.figure(height=sum(heights), width=width)
+    above, below = figure.subfigures(2, 1, height_ratios=heights)
+    panels = above.subplots(1, len(datasets), squeeze=False)[0]
+    for axes, (_, rows) in zip(panels, datasets, strict=True):
+        _panel(axes, rows, colours)
+    panels[0].set_ylabel("training loss (nats)")
+    _key(below, numbers, colours)
+    below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
     return figure
 
 
 def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
     for depth, curve in numbers.dropna(subset="epoch").groupby("depth"):
-        epoch = curve.epoch.astype(int)
+        epoch, low, high = curve.epoch.astype(int), curve.train_loss_min, curve.train_loss_max
         look = {"color": colours[depth], "zorder": 2 + depth / 1000}
-        marker = "o" if len(curve) == 1 else None
-        axes.plot(epoch, curve.train_loss_mean, marker=marker, **look)
-        axes.fill_between(
-            epoch, curve.train_loss_min, curve.train_loss_max, alpha=0.15, linewidth=0, **look
-        )
+        axes.plot(epoch, curve.train_loss_mean, marker="o" if len(curve) == 1 else None, **look)
+        axes.fill_between(epoch, low, high, alpha=0.15, linewidth=0, **look)
     row = numbers.iloc[0]
     axes.set_title(f"{title(row.dataset)}\n{row.samples:,} samples")
     axes.set_xlabel("epoch")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(style.PlainLog())
-    axes.yaxis.set_minor_formatter(style.PlainLog())
+    style.plain_log(axes)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if numbers.epoch.isna().all():
         axes.text(0.5, 0.5, "at every rate a run diverged", ha="center", transform=axes.transAxes)
@@ -140,61 +124,44 @@ def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
 def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> None:
     """A column for each depth: its colour, and for each data set the learning rate."""
     datasets = list(numbers.dataset.unique())
-    rows = len(datasets) + 1
+    top = len(datasets)
     axes = below.subplots()
-    axes.set(xlim=(-0.5, max(len(colours), 6) - 0.5), ylim=(-0.6, rows - 0.4))
+    axes.set(xlim=(-0.5, max(len(colours), 6) - 0.5), ylim=(-0.6, top + 0.6))
     axes.set_axis_off()
     small = {"fontsize": 7, "va": "center"}
-    names = ["depth $L$", *(rf"$\eta$, {title(name)}" for name in datasets)]
-    for position, name in enumerate(names):
-        axes.text(-0.75, rows - 1 - position, name, ha="right", **small)
+    for position, name in enumerate(["depth $L$", *(rf"$\eta$, {title(d)}" for d in datasets)]):
+        axes.text(-0.75, top - position, name, ha="right", **small)
     for column, (depth, colour) in enumerate(colours.items()):
-        axes.plot([column - 0.36, column - 0.14], [rows - 1] * 2, color=colour, linewidth=2)
-        axes.text(column - 0.06, rows - 1, depth, ha="left", **small)
-        for position, dataset in enumerate(datasets, start=1):
-            shown = numbers[(numbers.dataset == dataset) & (numbers.depth == depth)]
-            axes.text(column, rows - 1 - position, _rate(shown), ha="center", **small)
-
-
-def _rate(shown: pd.DataFrame) -> str:
-    if shown.empty:
-        return ""
-    row = shown.iloc[0]
-    if np.isnan(row.learning_rate):
-        return "none"
-    return f"{row.learning_rate:g}" + ("*" if isinstance(row.at_edge, str) and row.at_edge else "")
+        axes.plot([column - 0.36, column - 0.14], [top] * 2, color=colour, linewidth=2)
+        axes.text(column - 0.06, top, depth, ha="left", **small)
+    for row in numbers.drop_duplicates(CURVE).itertuples():
+        place = list(colours).index(row.depth), top - 1 - datasets.index(row.dataset)
+        axes.text(*place, best_rate.shown(row), ha="center", **small)
 
 
 def _note(numbers: pd.DataFrame) -> list[str]:
-    def of(column: str) -> str:
+    def values(column: str) -> str:
         return " or ".join(f"{value:g}" for value in sorted(numbers[column].unique()))
 
     activations = " or ".join(NAMES.get(name, name) for name in numbers.activation.unique())
-    chosen = "for each depth" if numbers.rate_for.iloc[0] == "depth" else "for all depths"
-    seeds = (
-        f"mean over {of('seeds')} seeds; shade: all of them"
-        if (numbers.seeds > 1).any()
-        else ("one seed")
-    )
+    seeds = "one seed"
+    if (numbers.seeds > 1).any():
+        seeds = f"mean over {values('seeds')} seeds; shade: all of them"
+    conventions = numbers.groupby("convention", sort=False).dataset.unique()
+    several = len(conventions) > 1
     lines = [
-        f"{activations}, $m$ = {of('width')}, plain SGD, batch {of('batch')}. Line: {seeds}.",
-        *_scales(numbers),
-        rf"$\eta$: the learning rate with the lowest final training loss {chosen}, of those from"
-        f" {of('lowest_rate')} to {of('highest_rate')}.",
+        f"{activations}, $m$ = {values('width')}, plain SGD, batch {values('batch')}."
+        f" Line: {seeds}.",
+        *(
+            (f"{', '.join(map(title, datasets))}: " if several else "") + SCALES[convention]
+            for convention, datasets in conventions.items()
+        ),
+        r"$\eta$: the learning rate with the lowest final training loss"
+        f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"
+        f" {values('lowest_rate')} to {values('highest_rate')}.",
     ]
     if numbers.at_edge.isin(["lowest", "highest", "only"]).any():
         lines.append("* at the edge of those tried: one beyond it may be better.")
     if numbers.learning_rate.isna().any():
         lines.append("none: at every rate a run diverged.")
     return lines
-
-
-def _scales(numbers: pd.DataFrame) -> list[str]:
-    """The convention, or those of each data set."""
-    of_datasets = numbers.groupby("convention", sort=False).dataset.unique()
-    if len(of_datasets) == 1:
-        return [SCALES[of_datasets.index[0]]]
-    return [
-        f"{', '.join(map(title, datasets))}: {SCALES[convention]}"
-        for convention, datasets in of_datasets.items()
-    ]

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from ntkcond.artefacts import style
 from ntkcond.artefacts.spec import Spec
@@ -27,7 +26,7 @@ n inputs of norm 1 (random directions in 32 dimensions); dashed: (n + 3)/3, dott
 
 **The paper**: its newest version (Theorems 3.5 and 4.3) has the limit of φ, which holds, and (n +
 4)/3 as that of κ; its first version has 1. K / (L + 1) tends to a matrix of ones on the diagonal
-and 1/4 elsewhere, whose κ is (n + 3)/3. Neither φ nor κ need be monotone on the way there.
+and 1/4 elsewhere, whose κ is (n + 3)/3. On the way there, φ and κ need not be monotone.
 """,
 )
 
@@ -53,44 +52,40 @@ def table() -> pd.DataFrame:
         x = rng.standard_normal((n, FEATURES))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         for network in networks:
-            eigenvalues = np.linalg.eigvalsh(infinite_width_ntk(x, network))
-            kappa = eigenvalues[-1] / eigenvalues[0]
-            rows.append(("kappa", network.depth, np.nan, n, kappa, (n + 3) / 3, (n + 4) / 3))
+            smallest, *_, largest = np.linalg.eigvalsh(infinite_width_ntk(x, network))
+            limits = (n + 3) / 3, (n + 4) / 3
+            rows.append(("kappa", network.depth, np.nan, n, largest / smallest, *limits))
     columns = ["quantity", "depth", "theta_in_deg", "n", "value", "limit", "paper_limit"]
     return pd.DataFrame(rows, columns=columns).astype({"n": "Int64"})
 
 
-def draw(numbers: pd.DataFrame) -> Figure:
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
     """(a) φ, (b) κ against depth on a log axis, with their limits."""
     angles = numbers[numbers.quantity == "phi_deg"]
     kappas = numbers[numbers.quantity == "kappa"]
-    with style.look():
-        figure = style.figure(height=3.3)
-        left, right = figure.subplots(1, 2)
-        thetas = list(angles.theta_in_deg.unique())
-        for theta, colour in zip(thetas, style.depth_colours(len(thetas)), strict=True):
-            curve = angles[angles.theta_in_deg == theta]
-            left.plot(curve.depth, curve.value, color=colour, label=f"{theta:g}°")
-        left.axhline(angles.limit.iloc[0], color="black", linestyle="--", linewidth=0.8)
-        left.set_ylabel(r"gradient angle $\phi$ (degrees)")
-        left.set_title(r"(a) $\phi \to \arccos(1/4)$")
-        for i, (n, curve) in enumerate(kappas.groupby("n")):
-            colour = style.COLOURS[i]
-            right.plot(curve.depth, curve.value, color=colour, label=f"$n$ = {n}")
-            right.axhline(curve.limit.iloc[0], color=colour, linestyle="--", linewidth=0.8)
-            right.axhline(curve.paper_limit.iloc[0], color=colour, linestyle=":", linewidth=0.8)
-        right.plot([], [], "--", color="black", linewidth=0.8, label="$(n+3)/3$")
-        right.plot([], [], ":", color="black", linewidth=0.8, label="$(n+4)/3$, the paper's")
-        right.set_yscale("log")
-        right.yaxis.set_major_formatter(style.PlainLog())
-        right.yaxis.set_minor_formatter(style.PlainLog())
-        right.set_ylabel(r"$\kappa$ of $n$ inputs of norm 1")
-        right.set_title(r"(b) $\kappa \to (n+3)/3$")
-        for axes, title in ((left, r"$\theta_\mathrm{in}$"), (right, None)):
-            axes.set_xscale("log")
-            axes.set_xlabel(r"depth $L$, width $m \to \infty$")
-            axes.legend(
-                loc="upper center", bbox_to_anchor=(0.46, -0.22), ncols=3, columnspacing=1.0,
-                handlelength=1.6, title=title, title_fontsize=7,
-            )  # fmt: skip
+    figure = style.figure(height=3.3)
+    left, right = figure.subplots(1, 2)
+    for theta, colour in style.depth_colours_of(angles.theta_in_deg).items():
+        curve = angles[angles.theta_in_deg == theta]
+        left.plot(curve.depth, curve.value, color=colour, label=f"{theta:g}°")
+    left.axhline(angles.limit.iloc[0], color="black", linestyle="--", linewidth=0.8)
+    left.set_ylabel(r"gradient angle $\phi$ (degrees)")
+    left.set_title(r"(a) $\phi \to \arccos(1/4)$")
+    for (n, curve), colour in zip(kappas.groupby("n"), style.COLOURS, strict=False):
+        right.plot(curve.depth, curve.value, color=colour, label=f"$n$ = {n}")
+        right.axhline(curve.limit.iloc[0], color=colour, linestyle="--", linewidth=0.8)
+        right.axhline(curve.paper_limit.iloc[0], color=colour, linestyle=":", linewidth=0.8)
+    right.plot([], [], "--", color="black", linewidth=0.8, label="$(n+3)/3$")
+    right.plot([], [], ":", color="black", linewidth=0.8, label="$(n+4)/3$, the paper's")
+    style.plain_log(right)
+    right.set_ylabel(r"$\kappa$ of $n$ inputs of norm 1")
+    right.set_title(r"(b) $\kappa \to (n+3)/3$")
+    for axes, title in ((left, r"$\theta_\mathrm{in}$"), (right, None)):
+        axes.set_xscale("log")
+        axes.set_xlabel(r"depth $L$, width $m \to \infty$")
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.46, -0.22), ncols=3, columnspacing=1.0,
+            handlelength=1.6, title=title, title_fontsize=7,
+        )  # fmt: skip
     return figure

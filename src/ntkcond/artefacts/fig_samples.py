@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from ntkcond.artefacts import style, sweep_curves
 from ntkcond.artefacts.spec import Spec
@@ -19,8 +18,8 @@ SPEC = Spec(
 κ of the NTK of the first n samples against n: median and middle 68 % over initialisations and
 blocks, a colour for each depth; a hollow triangle is a lower bound.
 
-**The paper** does not say n of its κ (the authors' scripts have 512). κ grows with n, as a power
-of it here: no κ means anything without its n.
+**The paper** does not say n of its κ (the authors' scripts have 512). Here κ grows as a power of n:
+no κ means anything without its n.
 """,
 )
 
@@ -30,24 +29,22 @@ def table(sweep_samples: Sequence[Path]) -> pd.DataFrame:
     return sweep_curves.table(sweep_samples)
 
 
-def draw(numbers: pd.DataFrame) -> Figure:
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
     """A panel for each data set; darker with depth."""
-    datasets = list(numbers.dataset.unique())
-    depths = sorted(numbers.depth.unique())
-    with style.look():
-        figure = style.figure(height=2.7, width=min(style.TEXT_WIDTH, 1.2 + 2.4 * len(datasets)))
-        panels = figure.subplots(1, len(datasets), squeeze=False)[0]
-        for axes, dataset in zip(panels, datasets, strict=True):
-            own = numbers[numbers.dataset == dataset]
-            for depth, colour in zip(depths, style.depth_colours(len(depths)), strict=True):
-                curve = own[own.depth == depth].sort_values("n")
-                look = {"color": colour, "marker": "o", "label": f"$L$ = {depth}"}
-                sweep_curves.draw_kappa(axes, "n", curve, look)
-            axes.set_title(f"{title(dataset)}, $m$ = {own.width.iloc[0]:g}")
-            axes.set(xscale="log", yscale="log", xlabel="samples in one NTK, $n$")
-            axes.set_xscale("log", base=2)
-            sizes = sorted(own.n.unique())
-            axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
-        panels[0].set_ylabel(r"NTK condition number $\kappa$")
-        panels[0].legend(loc="upper left")
+    datasets = numbers.groupby("dataset", sort=False)
+    figure = style.figure(height=2.7, width=min(style.TEXT_WIDTH, 1.2 + 2.4 * len(datasets)))
+    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for axes, (dataset, rows) in zip(panels, datasets, strict=True):
+        for depth, colour in style.depth_colours_of(numbers.depth).items():
+            curve = rows[rows.depth == depth].sort_values("n")
+            look = {"color": colour, "marker": "o", "label": f"$L$ = {depth}"}
+            sweep_curves.draw_kappa(axes, "n", curve, look)
+        axes.set_title(f"{title(dataset)}, $m$ = {rows.width.iloc[0]:g}")
+        axes.set(yscale="log", xlabel="samples in one NTK, $n$")
+        axes.set_xscale("log", base=2)
+        sizes = sorted(rows.n.unique())
+        axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    panels[0].set_ylabel(r"NTK condition number $\kappa$")
+    panels[0].legend(loc="upper left")
     return figure

@@ -12,7 +12,7 @@ def kappa_columns(rows: pd.DataFrame) -> dict:
     counts = {name: int((rows.verdict == name).sum()) for name in _VERDICTS}
     verdicts = [name for name, count in counts.items() if count]
     resolved = rows.kappa[rows.verdict == "resolved"]
-    between = "linear" if np.isfinite(rows.kappa).all() else "lower"  # halfway to ∞ is nowhere
+    between = "linear" if np.isfinite(rows.kappa).all() else "lower"  # ∞ has no halfway
     low, median, high = rows.kappa.quantile([0.16, 0.5, 0.84], interpolation=between)
     return {
         "width": rows.width.iloc[0],

@@ -6,7 +6,6 @@ from types import ModuleType
 
 import pandas as pd
 
-from ntkcond.artefacts import style
 from ntkcond.run.files import write_csv, write_provenance, write_text
 
 
@@ -23,7 +22,7 @@ def write(
     files = [path.with_suffix(suffix) for suffix in suffixes]
     for file in files:
         if file.suffix in (".pdf", ".png"):
-            style.save(drawn, file, record)
+            drawn.save(file, record)
         elif file.suffix != ".csv":
             text: Callable[[pd.DataFrame], str] = getattr(module, TEXTS[file.suffix])
             write_text(file, text(numbers))

@@ -1,4 +1,4 @@
-"""What an artefact says of itself."""
+"""The description of an artefact."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ class Spec:
     title, section, caption: in the report, the last in reStructuredText. inputs: the module's
     `table` gets each by this name: other artefacts, as data frames; `sweep/…`, `spectrum`,
     `closest_pair`, `descent`, `sgd`: the paths of these jobs' files, for the data sets of
-    `datasets`. `artefacts`: the records of all artefacts that have costs. settings: what else
-    `table` gets, by the setting's place in the config: training.rate_for. datasets: the entry of
-    the config's `figures` that lists the artefact's data sets. about: experiment or training: all
+    `datasets`. `artefacts`: the records of all artefacts that have costs. settings: the config's
+    settings that `table` gets, by their place there: training.rate_for. datasets: the entry of the
+    config's `figures` that lists the artefact's data sets. about: experiment or training: all
     of these settings are kept in the provenance. files: suffixes; `draw` makes .pdf and .png,
     `markdown` .md, `html` .html. reported: which of them the report shows. default: whether
-    `snakemake` makes it without a target; costs: whether it is in the table of costs."""
+    `snakemake` builds it without a target; costs: whether it is in the table of costs."""
 
     title: str
     section: str

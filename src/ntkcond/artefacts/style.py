@@ -2,12 +2,15 @@
 
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
+from numpy.typing import ArrayLike
 
 from ntkcond.run.files import replacing
 
@@ -45,19 +48,53 @@ SETTINGS = {
 }
 
 
-def figure(height: float, width: float = TEXT_WIDTH) -> Figure:
+class Picture(Figure):
+    """A figure that is saved to the same bytes each time."""
+
+    def save(self, path: Path | str, record: dict | None = None) -> None:
+        """As the suffix says (.pdf, .png), without a date, with its provenance."""
+        path = Path(path)
+        key = {"pdf": "Keywords", "png": "provenance"}[path.suffix[1:]]
+        metadata = {key: json.dumps(record)}
+        if path.suffix == ".pdf":
+            metadata["CreationDate"] = None
+        picture = io.BytesIO()  # on a full disk matplotlib's PDF fails with an error of its own
+        with look():
+            self.savefig(picture, format=path.suffix[1:], metadata=metadata)
+        with replacing(path) as temporary:
+            temporary.write_bytes(picture.getvalue())
+
+
+def figure(height: float, width: float = TEXT_WIDTH) -> Picture:
     """An empty figure of this size in inches; draw it within `look()`."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def look() -> mpl.rc_context:
-    """The context in which figures are drawn and saved."""
+    """The context in which figures are drawn and saved; also the decorator of `draw`."""
     return mpl.rc_context(SETTINGS)
 
 
 def depth_colours(count: int) -> np.ndarray:
     """Colours (count, 4) for curves ordered by depth, from light to dark."""
     return mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, count))
+
+
+def depth_colours_of(depths: Iterable[int]) -> dict[int, np.ndarray]:
+    """The colour of each depth, by depth."""
+    depths = sorted(set(depths))
+    return dict(zip(depths, depth_colours(len(depths)), strict=True))
+
+
+def shade(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: object) -> None:
+    """The spread of a curve, from low to high."""
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def key_below(figure: Figure, axes: Axes, columns: int | None = None) -> None:
+    """The key of the curves in axes, below all panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns or len(labels))
 
 
 class PlainLog(LogFormatter):
@@ -70,17 +107,8 @@ class PlainLog(LogFormatter):
         return f"{x:g}" if super().__call__(x, pos) else ""
 
 
-def save(drawn: Figure, path: Path | str, record: dict | None = None) -> None:
-    """Saves a figure as its path's suffix says (.pdf, .png), without a date, with its
-    provenance."""
-    path = Path(path)
-    key = {"pdf": "Keywords", "png": "provenance"}[path.suffix[1:]]
-    metadata = {
-        key: json.dumps(record),
-        **({"CreationDate": None} if path.suffix == ".pdf" else {}),
-    }
-    picture = io.BytesIO()  # on a full disk matplotlib's PDF fails with an error of its own
-    with look():
-        drawn.savefig(picture, format=path.suffix[1:], metadata=metadata)
-    with replacing(path) as temporary:
-        temporary.write_bytes(picture.getvalue())
+def plain_log(axes: Axes) -> None:
+    """A log scale of y with plain numbers."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(PlainLog())
+    axes.yaxis.set_minor_formatter(PlainLog())

@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from ntkcond.artefacts import best_rate
+from ntkcond.artefacts.output import grid
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
-from ntkcond.artefacts.output import grid
 from ntkcond.training.learning_rates import CURVE, best_rates, runs_at
 
 SPEC = Spec(
@@ -17,24 +18,29 @@ SPEC = Spec(
     caption="""
 Test accuracy against depth. A row for each data set and depth, with
 
-- ``learning_rate``: the one with the lowest final training loss of those tried (``rate_for``: for
+- ``learning_rate``: of those tried, the one with the lowest final training loss (``rate_for``: for
   each depth, or one for all depths of a data set); ``at_edge``: whether it is the lowest or
   highest of them;
 - ``test_accuracy_percent_mean``, ``_std``: after the last epoch, mean and standard deviation over
   ``seeds``;
 - ``train_loss_mean``, ``train_accuracy_mean``, ``test_loss_mean``: of the last epoch, losses in
   nats;
-- ``paper_test_accuracy_percent``: what the paper has.
+- ``paper_test_accuracy_percent``: that of the paper.
 
 **The paper** (Table 1 of its newest version) has MNIST "after convergence", at L = 1, 3, 6, 8, 10,
-12, without saying over how many seeds; it reads from it that accuracy rises with depth at first
-and then falls. Its values are of all 60,000 samples: they compare only with runs of as many,
-trained as long.
+12, without the number of seeds. It concludes that accuracy first rises with depth and then falls.
+Its values are of all 60,000 samples: they compare only with runs of as many, trained as long.
 """,
 )
 
-# MNIST, in per cent, at depths L: its Table 1.
+# MNIST, in per cent, at depths L: the paper's Table 1.
 PAPER = {"mnist": {1: 95.98, 3: 97.43, 6: 97.57, 8: 97.52, 10: 97.39, 12: 97.19}}
+
+MEANS = ("train_loss", "train_accuracy", "test_loss", "test_accuracy_percent")
+OF_THE_PAPER = (
+    "The paper's values (Table 1 of its newest version) are “after convergence” on all 60,000"
+    " samples.\n"
+)
 
 
 def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
@@ -42,26 +48,19 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     (`ntkcond.training.learning_rates`).
 
     test_accuracy_percent_mean, _std (n − 1, empty for one seed): after the last epoch, over seeds;
-    empty without a test split. paper_test_accuracy_percent: what the paper has, of 60,000 samples.
+    empty without a test split. paper_test_accuracy_percent: the paper's, of 60,000 samples.
     """
     rates = best_rates(training, rate_for)
-    last = runs_at(training, rates)
-    last = last[last.epoch == last.epochs]
-    last = last.assign(percent=100 * last.test_accuracy)
-    found = last.groupby(CURVE, as_index=False, sort=False).agg(
-        samples=("samples", "first"),
-        test_samples=("test_samples", "first"),
-        epochs=("epochs", "first"),
+    last = runs_at(training, rates).query("epoch == epochs")
+    found = last.assign(test_accuracy_percent=100 * last.test_accuracy)
+    found = found.groupby(CURVE, as_index=False, sort=False).agg(
+        **{name: (name, "first") for name in ("samples", "test_samples", "epochs")},
         seeds=("seed", "nunique"),
-        train_loss_mean=("train_loss", "mean"),
-        train_accuracy_mean=("train_accuracy", "mean"),
-        test_loss_mean=("test_loss", "mean"),
-        test_accuracy_percent_mean=("percent", "mean"),
-        test_accuracy_percent_std=("percent", "std"),
+        **{f"{name}_mean": (name, "mean") for name in MEANS},
+        test_accuracy_percent_std=("test_accuracy_percent", "std"),
     )
     found = rates.assign(rate_for=rate_for).merge(found, on=CURVE, how="left")
-    whole = ["samples", "test_samples", "epochs", "seeds"]
-    found = found.astype(dict.fromkeys(whole, "Int64"))
+    found = found.astype(dict.fromkeys(["samples", "test_samples", "epochs", "seeds"], "Int64"))
     paper = [PAPER.get(row.dataset, {}).get(row.depth) for row in found.itertuples()]
     return found.assign(paper_test_accuracy_percent=pd.array(paper, dtype="Float64"))
 
@@ -77,25 +76,16 @@ def markdown(numbers: pd.DataFrame) -> str:
             parts.append(
                 f"{row.samples:,} samples, {row.epochs} epochs; {row.test_samples:,} test samples;"
                 f" {_over(row.seeds)}, after the last epoch. Learning rate:"
-                " the one with the lowest final training loss"
-                f" {'for each depth' if row.rate_for == 'depth' else 'for all depths'}"
+                f" the one with the lowest final training loss {best_rate.chosen(row.rate_for)}"
                 + (" (* at the edge of those tried)" if (tried.at_edge != "").any() else "")
                 + ("; none: at every rate a run diverged.\n" if len(tried) < len(rows) else ".\n")
             )
-        head = ["L", "learning rate", "final training loss", "test accuracy (%)"]
-        with_paper = rows.paper_test_accuracy_percent.notna().any()
-        parts.append(
-            grid(
-                [*head, "paper (%)"] if with_paper else head,
-                [_line(row, with_paper) for row in rows.itertuples()],
-            )
-            + "\n"
-        )
-        if with_paper:
-            parts.append(
-                "The paper's values (Table 1 of its newest version) are “after convergence” on all"
-                " 60,000 samples.\n"
-            )
+        head = ["L", "learning rate", "final training loss", "test accuracy (%)", "paper (%)"]
+        cells = [_cells(row) for row in rows.itertuples()]
+        if rows.paper_test_accuracy_percent.notna().any():
+            parts += [grid(head, cells) + "\n", OF_THE_PAPER]
+        else:
+            parts.append(grid(head[:-1], [line[:-1] for line in cells]) + "\n")
     return "\n".join(parts)
 
 
@@ -103,15 +93,11 @@ def _over(seeds: int) -> str:
     return "one seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
 
 
-def _line(row, with_paper: bool) -> list[str]:
-    paper = row.paper_test_accuracy_percent
-    tail = ["–" if pd.isna(paper) else f"{paper:.2f}"] if with_paper else []
-    if pd.isna(row.learning_rate):
-        return [str(row.depth), "none", "–", "–", *tail]
-    accuracy = "–"
-    if pd.notna(row.test_accuracy_percent_mean):
-        accuracy = f"{row.test_accuracy_percent_mean:.2f}"
-        if pd.notna(row.test_accuracy_percent_std):
-            accuracy += f" ± {row.test_accuracy_percent_std:.2f}"
-    rate = f"{row.learning_rate:g}{'*' if row.at_edge else ''}"
-    return [str(row.depth), rate, f"{row.train_loss_mean:.3g}", accuracy, *tail]
+def _cells(row) -> list[str]:
+    def cell(value: float, form: str, before: str = "", unknown: str = "–") -> str:
+        return unknown if pd.isna(value) else f"{before}{value:{form}}"
+
+    accuracy = cell(row.test_accuracy_percent_mean, ".2f")
+    accuracy += cell(row.test_accuracy_percent_std, ".2f", before=" ± ", unknown="")
+    loss, paper = cell(row.train_loss_mean, ".3g"), cell(row.paper_test_accuracy_percent, ".2f")
+    return [str(row.depth), best_rate.shown(row), loss, accuracy, paper]

@@ -24,15 +24,8 @@ A row for each data set, depth, seed, learning rate and epoch: every epoch of ev
 )
 
 SETTINGS = (
-    "width",
-    "activation",
-    "convention",
-    "batch",
-    "epochs",
-    "samples",
-    "test_samples",
-    "tf32",
-)
+    "width", "activation", "convention", "batch", "epochs", "samples", "test_samples", "tf32",
+)  # fmt: skip
 FLOPS = ("flops_per_epoch", "test_flops_per_epoch")
 
 
@@ -45,16 +38,14 @@ def rows(path: Path) -> pd.DataFrame:
     """The rows of one training file. The data set is in its path: …/{dataset}/depth*.h5."""
     with read_hdf5(path) as file:
         seeds, rates, epochs = file["train_loss"].shape
-        attributes = file.attrs
+        attributes = dict(file.attrs)
+        measured = {name: file[name][:].ravel() for name in MEASURES}
         diverged = np.repeat(file["diverged_epoch"][:].ravel(), epochs)
-        table = {
-            "dataset": path.parts[-2],
-            "depth": attributes["depth"],
-            "seed": np.repeat(attributes["seeds"], rates * epochs),
-            "learning_rate": np.tile(np.repeat(attributes["learning_rates"], epochs), seeds),
-            "epoch": np.tile(np.arange(1, epochs + 1), seeds * rates),
-            **{name: file[name][:].ravel() for name in MEASURES},
-            "diverged_epoch": pd.array(np.where(diverged == 0, None, diverged), dtype="Int64"),
-            **{name: attributes[name] for name in (*SETTINGS, *FLOPS)},
-        }
-    return pd.DataFrame(table)
+    return pd.DataFrame({
+        "dataset": path.parts[-2], "depth": attributes["depth"],
+        "seed": np.repeat(attributes["seeds"], rates * epochs),
+        "learning_rate": np.tile(np.repeat(attributes["learning_rates"], epochs), seeds),
+        "epoch": np.tile(np.arange(1, epochs + 1), seeds * rates), **measured,
+        "diverged_epoch": pd.array(np.where(diverged == 0, None, diverged), dtype="Int64"),
+        **{name: attributes[name] for name in (*SETTINGS, *FLOPS)},
+    })  # fmt: skip

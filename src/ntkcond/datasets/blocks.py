@@ -1,11 +1,11 @@
-"""The protocol: samples are cut into blocks of n, each with an NTK of its own (default n = 512)."""
+"""The protocol: samples are cut into blocks of n, with one NTK a block (default n = 512)."""
 
 from ntkcond.run.errors import UserError
 
 
-def blocks_of(samples: int, block: int | str, name: str = "the data set") -> tuple[int, int]:
-    """(n, number of blocks): full blocks of n = `block` consecutive samples, or one of all of them
-    for "all". What is left over is left out. Raises UserError if not one block is full."""
+def blocks_of(samples: int, block: int | str, name: str) -> tuple[int, int]:
+    """(n, number of blocks): full blocks of n = `block` consecutive samples, or one of all samples
+    for "all". Samples beyond the last full block are left out. Raises UserError if none is full."""
     n = samples if block == "all" else int(block)
     if n > samples:
         raise UserError(

@@ -26,25 +26,19 @@ def load(data_dir: Path, options: dict) -> Raw:
     path = Path(options["file"])
     arrays = _read(path)
     if "x" not in arrays:
-        raise UserError(f"{path}: has no array named x, only {', '.join(arrays) or 'nothing'}")
+        found = ", ".join(arrays) or "nothing"
+        raise UserError(f"{path}: has no array named x, only {found}. Name the samples x")
     x, x_test = (_samples(path, name, arrays.get(name)) for name in ("x", "x_test"))
     if len(x) < 2:
-        raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two")
+        raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two. Add samples")
     if x_test is not None and x_test.shape[1] != x.shape[1]:
         raise UserError(
             f"{path}: x has {x.shape[1]} features and x_test has {x_test.shape[1]}; make them equal"
         )
     y = _labels(path, "y", arrays.get("y"), len(x))
     y_test = _labels(path, "y_test", arrays.get("y_test"), 0 if x_test is None else len(x_test))
-    return Raw(
-        x,
-        y,
-        (float(x.min()), float(x.max())),
-        f"the user's own file {path.name}",
-        x_test,
-        y_test,
-        {path.name: sha256_of(path)},
-    )
+    limits, origin = (float(x.min()), float(x.max())), f"the user's own file {path.name}"
+    return Raw(x, y, limits, origin, x_test, y_test, {path.name: sha256_of(path)})
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
@@ -70,7 +64,7 @@ def _read_npy(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path):  # np.load would take a .npy by another name
+    with zipfile.ZipFile(path):  # np.load would accept a .npy under this name
         pass
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in file.files if name in ARRAYS or "x" not in file}
@@ -89,7 +83,7 @@ def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | No
         return None
     if array.ndim < 2 or array.size == 0:
         raise UserError(
-            f"{path}: {name} has shape {array.shape}; it must be (samples, features), neither 0"
+            f"{path}: {name} has shape {array.shape}; it must be (samples, features), none 0"
         )
     if array.dtype.kind not in "fiub":
         raise UserError(f"{path}: {name} has dtype {array.dtype}; it must be real numbers")

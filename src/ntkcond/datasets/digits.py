@@ -14,6 +14,6 @@ SOURCE = Source(title="digits", samples=1797, features=64, options={"scale", "ho
 
 
 def load(data_dir: Path, options: dict) -> Raw:
-    """Grey levels 0..16, labels 0..9; no test split of its own."""
+    """Grey levels 0..16, labels 0..9; no test split."""
     x, y = load_digits(return_X_y=True)
     return Raw(x, y, (0.0, 16.0), "scikit-learn's load_digits (UCI optical digits)")

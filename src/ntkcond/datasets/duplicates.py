@@ -6,8 +6,8 @@ import numpy as np
 
 
 class DistinctRows(NamedTuple):
-    """index: (k,) rows that are neither zero nor equal to an earlier one, ascending;
-    duplicate_rows, zero_rows: how many were left out as which (a zero row counts as zero only)."""
+    """index: (k,) rows that are neither zero nor equal to an earlier one, ascending.
+    duplicate_rows, zero_rows: numbers of rows left out; a repeated zero row counts as zero."""
 
     index: np.ndarray
     duplicate_rows: int
@@ -15,7 +15,7 @@ class DistinctRows(NamedTuple):
 
 
 def distinct_rows(x: np.ndarray) -> DistinctRows:
-    """The rows of x (n, d) whose pairwise angles mean something."""
+    """The rows of x (n, d) whose pairwise angles are defined, without repetitions."""
     nonzero = np.flatnonzero(x.any(axis=1))
     index = nonzero[first_of_each(x[nonzero])]
     return DistinctRows(index, len(nonzero) - len(index), len(x) - len(nonzero))

@@ -1,11 +1,10 @@
 """Fashion-MNIST: 60,000 pictures of clothes of 28 × 28 pixels (Xiao et al., 2017)."""
 
-from pathlib import Path
+from functools import partial
 
 from ntkcond.datasets.idx_images import images_at, load_images
-from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.source import Source
-from ntkcond.datasets.torchvision_data import Download, datasets
+from ntkcond.datasets.torchvision_data import datasets
 
 SOURCE = Source(
     title="Fashion-MNIST",
@@ -21,12 +20,5 @@ SOURCE = Source(
     options={"scale", "mirrors"},
 )
 
-
-def load(data_dir: Path, options: dict) -> Raw:
-    """See `load_images`."""
-    return load_images(datasets.FashionMNIST, data_dir)
-
-
-def downloads(mirrors: list[str] | None) -> dict[str, Download]:
-    """See `images_at`."""
-    return images_at(datasets.FashionMNIST, mirrors)
+load = partial(load_images, datasets.FashionMNIST)
+downloads = partial(images_at, datasets.FashionMNIST)

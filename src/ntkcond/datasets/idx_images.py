@@ -9,7 +9,7 @@ from ntkcond.run.digests import sha256_of
 
 
 def images_at(kind: type[datasets.MNIST], mirrors: list[str] | None = None) -> dict[str, Download]:
-    """Where each raw file can be had, by its path below data_dir. mirrors: for torchvision's."""
+    """Addresses of each raw file, by its path below data_dir. mirrors: instead of torchvision's."""
     return {
         f"{kind.__name__}/raw/{name}": Download(
             [f"{mirror.rstrip('/')}/{name}" for mirror in mirrors or kind.mirrors], md5
@@ -18,11 +18,11 @@ def images_at(kind: type[datasets.MNIST], mirrors: list[str] | None = None) -> d
     }
 
 
-def load_images(kind: type[datasets.MNIST], data_dir: Path) -> Raw:
+def load_images(kind: type[datasets.MNIST], data_dir: Path, options: dict) -> Raw:
     """Training and test images as rows of grey levels 0..255, with their labels.
 
-    torchvision unpacks the .gz beside themselves, and data_dir may be read-only or shared: it is
-    given a temporary folder of links instead.
+    torchvision unpacks the .gz files in their folder, but data_dir may be read-only or shared:
+    torchvision gets a temporary folder of links instead.
     """
     paths = verified(data_dir, images_at(kind))
     with tempfile.TemporaryDirectory(prefix="ntkcond-") as root:
@@ -30,7 +30,7 @@ def load_images(kind: type[datasets.MNIST], data_dir: Path) -> Raw:
         folder.mkdir(parents=True)
         for path in paths:
             (folder / path.name).symlink_to(path.resolve())
-        # download=True: unpacks what it finds whole (checked above), so nothing is fetched
+        # download=True unpacks files that are complete (checked above) and downloads nothing
         train, test = (kind(root, train=part, download=True) for part in (True, False))
     return Raw(
         train.data.flatten(1).numpy(),

@@ -1,9 +1,9 @@
 """LibriSpeech: frames of read English speech (Panayotov et al., 2015) as log-mel features.
 
-The paper has 50,000 frames of 768 values from the 100 hours of clean speech, "as in Hui & Belkin
-2020", and its authors' scripts 41 classes; none says how they were made. So recipe and labels are
-ours: log-mel energies of neighbouring frames side by side; phones where an alignment is named, else
-who speaks.
+The paper uses 50,000 frames of 768 values from the 100 hours of clean speech, "as in Hui & Belkin
+2020", and its authors' scripts 41 classes. Neither describes their preprocessing. Ours: log-mel
+energies of neighbouring frames side by side; labels are phones if the config names an alignment,
+else the speaker identity.
 """
 
 import hashlib
@@ -26,17 +26,7 @@ from ntkcond.run.progress import log
 SOURCE = Source(
     title="LibriSpeech",
     corpus=True,
-    options={
-        "subset",
-        "features",
-        "mel",
-        "splice",
-        "normalise",
-        "labels",
-        "hold_out",
-        "bad_utterances",
-        "mirrors",
-    },
+    options={"labels", "hold_out", "mirrors"},
     defaults={
         "subset": "train-clean-100",
         "features": 768,
@@ -47,7 +37,7 @@ SOURCE = Source(
     },
 )
 
-HELD_OUT = 10  # one in so many speakers, or utterances, is for testing
+HELD_OUT = 10  # one speaker, or utterance, in so many is for testing
 
 
 def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
@@ -55,10 +45,10 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
     from a tenth of the speakers (with phone labels) or of the utterances (without; at least one of
     each speaker's stays for training).
 
-    corpus: what `ntkcond.steps.corpus` wrote. options: subset, samples, seed, hold_out, features,
-    mel, splice, normalise, labels, bad_utterances, threads, as in the config. The number of threads
-    changes nothing. Raises UserError where mel × splice is not `features`; for too few frames, too
-    little memory; for a bad utterance or line of labels, unless bad_utterances is "skip".
+    corpus: the file of `ntkcond.steps.corpus`. options: samples, seed, threads and those of SOURCE.
+    The number of threads changes nothing. Raises UserError if mel × splice is not `features`; for
+    too few frames or too little memory; and, unless bad_utterances is "skip", for a bad utterance
+    or line of labels.
     """
     recipe = Recipe(options["mel"], options["splice"], options["normalise"])
     if recipe.mel * recipe.splice != options["features"]:
@@ -66,7 +56,7 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
             f"mel: {recipe.mel} × splice: {recipe.splice} makes {recipe.mel * recipe.splice}"
             f" features, not the {options['features']} of features. Change one of the three"
         )
-    mel_filters(recipe.mel)  # refuses too many
+    mel_filters(recipe.mel)  # raises UserError for too many
     folder = data_dir / FOLDER / options["subset"]
     bad = Bad(options["bad_utterances"] == "skip")
     utterances, description = read_corpus(corpus, folder, bad)
@@ -89,15 +79,14 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
         x, damaged = extract(folder, utterances, choice, recipe, options["threads"], bad)
         if not damaged:
             break
-        # Frames of other utterances take the place of theirs; rare, so all is simply read again.
+        # Frames of other utterances replace theirs. This is rare, so all audio is read again.
         utterances = [u for u in utterances if u.name not in damaged]
     names = np.array([u.name for u in utterances])[choice.utterances]
     y = sample_labels(names, choice.starts + recipe.centre, labels)
     train, test = slice(choice.training), slice(choice.training, None)
     known = np.isin(y[test], y[train])
-    if not known.all():
-        kind = "test samples of a class that no training sample has"
-        bad.counts[kind] += int((~known).sum())
+    kind = "test samples of a class that no training sample has"
+    bad.counts[kind] += int((~known).sum())
     return Samples(
         x[train],
         y[train],
@@ -117,7 +106,7 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
 
 
 def read_corpus(corpus: Path, folder: Path, bad: Bad) -> tuple[list[Utterance], str]:
-    """The utterances of the corpus that are as they should be, in its order; how many, in words."""
+    """The good utterances of the corpus, in its order, and its description in words."""
     with read_hdf5(corpus) as file:
         paths, problems = (file[name].asstr()[:] for name in ("path", "problem"))
         samples, md5 = file["samples"][:], file["md5"][:]
@@ -125,8 +114,8 @@ def read_corpus(corpus: Path, folder: Path, bad: Bad) -> tuple[list[Utterance], 
     found = {str(folder / p): wrong for p, wrong in zip(paths, problems, strict=True) if wrong}
     bad.report("unlike the corpus", found)
     return [
-        Utterance(path, int(count), own.tobytes())
-        for path, count, own, wrong in zip(paths, samples, md5, problems, strict=True)
+        Utterance(path, int(count), digest.tobytes())
+        for path, count, digest, wrong in zip(paths, samples, md5, problems, strict=True)
         if not wrong
     ], description
 
@@ -134,35 +123,28 @@ def read_corpus(corpus: Path, folder: Path, bad: Bad) -> tuple[list[Utterance], 
 def read_labels(
     path: Path, utterances: list[Utterance], folder: Path, bad: Bad
 ) -> dict[str, np.ndarray]:
-    """Phone labels of the utterances that have as many as frames, or up to two more or fewer, which
-    are then not used."""
+    """Phone labels by utterance. An utterance with up to two labels more or fewer than frames is
+    kept: surplus labels or frames are not used. With a larger difference it is bad."""
     frame_counts = {u.name: frames.frame_count(u.samples) for u in utterances}
     labels, others = phones.read(path, frame_counts)
-    bad.report(
-        "labelled, but not in the corpus",
-        dict.fromkeys(others, f"has a line in {path}, and is not in {folder}"),
-    )
-    bad.report(
-        "without labels",
-        {
-            str(folder / u.path): f"has no line in {path}"
-            for u in utterances
-            if u.name not in labels
-        },
-    )
+    unknown = dict.fromkeys(others, f"has a line in {path}, and is not in {folder}")
+    bad.report("labelled, but not in the corpus", unknown)
+    unlabelled = [str(folder / u.path) for u in utterances if u.name not in labels]
+    bad.report("without labels", dict.fromkeys(unlabelled, f"has no line in {path}"))
+    surplus = {name: abs(len(labels[name]) - frame_counts[name]) for name in labels}
     other_length = {
-        name: f"has {len(own)} labels in {path} and {frame_counts[name]} frames of audio"
-        for name, own in labels.items()
-        if abs(len(own) - frame_counts[name]) > phones.TOLERANCE
+        name: f"has {len(labels[name])} labels in {path} and {frame_counts[name]} frames of audio"
+        for name in labels
+        if surplus[name] > phones.TOLERANCE
     }
     bad.report("with labels of another length", other_length)
-    inexact = sum(0 < abs(len(own) - frame_counts[name]) <= 2 for name, own in labels.items())
+    inexact = sum(0 < count <= phones.TOLERANCE for count in surplus.values())
     log.info("%d utterances have one or two labels more or fewer than frames: not used", inexact)
-    return {name: own for name, own in labels.items() if name not in other_length}
+    return {name: labels[name] for name in labels if name not in other_length}
 
 
 def start_count(utterance: Utterance, recipe: Recipe, labels: dict[str, np.ndarray] | None) -> int:
-    """At how many frames a sample may start: it fits, and its centre has a label."""
+    """Number of frames at which a sample may start: it fits, and its centre has a label."""
     fitting = frames.frame_count(utterance.samples) - recipe.splice + 1
     if labels is None:
         return fitting
@@ -178,7 +160,7 @@ def hold_out(utterances: list[Utterance], options: dict, by_speaker: bool) -> np
     everyone = np.unique(speakers)
     if by_speaker:
         if len(everyone) < 2:
-            raise UserError("hold_out: all are of one speaker; none can be held out. Leave it away")
+            raise UserError("hold_out: all are of one speaker; none can be held out. Remove it")
         order = frames.shuffled([str(speaker) for speaker in everyone], options["seed"])
         return np.isin(speakers, everyone[order[: max(1, round(len(everyone) / HELD_OUT))]])
     left = Counter(speakers.tolist())
@@ -190,7 +172,7 @@ def hold_out(utterances: list[Utterance], options: dict, by_speaker: bool) -> np
             held_out[i] = True
     if not held_out.any():
         raise UserError(
-            "hold_out: no speaker has two utterances, one to train and one to test. Leave it away"
+            "hold_out: no speaker has two utterances, one to train and one to test. Remove it"
         )
     return held_out
 
@@ -202,18 +184,15 @@ def choose(
     names = [u.name for u in utterances]
     counts = np.array([starts[name] for name in names], np.int64)
     chosen = []
-    for key, available in (
-        ("samples", np.where(held_out, 0, counts)),
-        ("hold_out", np.where(held_out, counts, 0)),
-    ):
-        there = int(available.sum())
-        wanted = there if options[key] == "all" else options[key] or 0
-        if wanted > there:
+    for key, part in ("samples", ~held_out), ("hold_out", held_out):
+        available = int(counts[part].sum())
+        wanted = available if options[key] == "all" else options[key] or 0
+        if wanted > available:
             raise UserError(
-                f"{key}: {wanted} frames were asked for; the {(available > 0).sum()} utterances"
-                f" that are {'held out' if key == 'hold_out' else 'there'} have {there}. Lower it"
+                f"{key}: {wanted} frames requested, {available} available in {part.sum()}"
+                " utterances. Lower it"
             )
-        chosen.append(frames.choose(names, available, wanted, options["seed"]))
+        chosen.append(frames.choose(names, np.where(part, counts, 0), wanted, options["seed"]))
     (training, training_starts), (testing, testing_starts) = chosen
     return Choice(
         np.concatenate([training, testing]),
@@ -226,7 +205,7 @@ def choose(
 def sample_labels(
     names: np.ndarray, centres: np.ndarray, labels: dict[str, np.ndarray] | None
 ) -> np.ndarray:
-    """Phone of the centre frame, or number of the speaker: (samples,) int64."""
+    """Phone of the centre frame, or number of the speaker, (samples,) int64."""
     if labels is None:
         return np.array([int(name.partition("-")[0]) for name in names], np.int64)
     pairs = zip(names, centres, strict=True)
@@ -234,11 +213,9 @@ def sample_labels(
 
 
 def audio_digest(utterances: list[Utterance]) -> str:
-    """sha256 over names, lengths and md5 of the audio of all utterances that were chosen from."""
-    digest = hashlib.sha256()
-    for u in utterances:
-        digest.update(f"{u.name} {u.samples} {u.md5.hex()}\n".encode())
-    return digest.hexdigest()
+    """sha256 of names, lengths and md5 of the audio of all available utterances."""
+    lines = "".join(f"{u.name} {u.samples} {u.md5.hex()}\n" for u in utterances)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def label_words(path: Path | None, recipe: Recipe, classes: int) -> str:

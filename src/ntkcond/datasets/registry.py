@@ -1,7 +1,6 @@
 """Every data set that ntkcond knows, by its name: the SOURCE of each module in this folder.
 
-The modules themselves are imported by name in `module`, so that editing one rebuilds that data set
-and no other.
+`module` imports a module by its name, so that editing one rebuilds that data set and no other.
 """
 
 import importlib
@@ -21,12 +20,12 @@ def module_name(source: str) -> str:
 
 
 def module(source: str) -> ModuleType:
-    """The module itself. It has `load(data_dir, options) -> Raw` and, for a set with raw_files,
-    `downloads(mirrors) -> {raw file: Download}`; of a corpus instead
-    `draw(corpus, data_dir, options) -> Samples`."""
+    """The module. It has `load(data_dir, options) -> Raw` and, for a set with raw_files,
+    `downloads(mirrors) -> {raw file: Download}`; for a corpus it has
+    `draw(corpus, data_dir, options) -> Samples` instead."""
     return importlib.import_module(module_name(source))
 
 
 def title(name: str) -> str:
-    """What figures call the data set of this name: the user's own sets keep theirs."""
+    """The name of a data set in figures; a user's own set keeps its name."""
     return SOURCES[name].title if name in SOURCES else name

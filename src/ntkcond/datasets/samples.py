@@ -8,19 +8,21 @@ import numpy as np
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.run.errors import UserError
 
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Raw:
     """A data set as its files hold it.
 
-    x: (n, d) real, y: (n,) integer labels or None; x_test, y_test: its own test split or None.
+    x: (n, d) real, y: (n,) integer labels or None; x_test, y_test: its test split or None.
     value_range: the smallest and largest value that x can have (pixels: 0, 255).
-    origin: where it is from, in words. files: sha256 of each raw file read.
+    origin: its source, in words. files: sha256 of each raw file read.
     """
 
     x: np.ndarray
     y: np.ndarray | None
-    value_range: tuple[float, float]
+    value_range: Interval
     origin: str
     x_test: np.ndarray | None = None
     y_test: np.ndarray | None = None
@@ -29,9 +31,9 @@ class Raw:
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of an experiment: x (n, d) float32, y (n,) int64 or None, likewise for testing;
-    origin: arrays that say where each is from, by name, (n,) each: in the raw set, its row `index`.
-    about: where they are from and how they were made, in words. left_out: how many of what kind."""
+    """The samples of an experiment: x (n, d) float32, y (n,) int64 or None, likewise for testing.
+    origin: arrays (n,) by name that locate each sample; `index` is its row in the raw set.
+    about: source and preprocessing, in words. left_out: numbers of samples left out, by kind."""
 
     x: np.ndarray
     y: np.ndarray | None
@@ -43,9 +45,9 @@ class Samples:
 
 
 def hold_out(raw: Raw, count: int, seed: int) -> Raw:
-    """Takes `count` random samples away as the test split of a set that has none of its own."""
+    """Moves `count` random samples into a test split. Raises UserError if the set has one."""
     if raw.x_test is not None:
-        raise UserError("hold_out: this set has a test split of its own; leave hold_out away")
+        raise UserError("hold_out: this set has a test split of its own. Remove hold_out")
     if count >= len(raw.x):
         raise UserError(f"hold_out: {count} leaves none of the {len(raw.x)} samples. Lower it")
     order = _stream(seed, "hold_out").permutation(len(raw.x))
@@ -54,25 +56,22 @@ def hold_out(raw: Raw, count: int, seed: int) -> Raw:
     return replace(raw, x=raw.x[rest], y=labels[0], x_test=raw.x[test], y_test=labels[1])
 
 
-def choose(
-    raw: Raw, samples: int | str, seed: int, scale: tuple[float, float] | None = None
-) -> Samples:
+def choose(raw: Raw, samples: int | str, seed: int, scale: Interval | None = None) -> Samples:
     """`samples` of them (or "all") in random order, values scaled to the interval `scale`.
 
-    The order is one random permutation of the raw set for each seed, so that blocks of consecutive
-    samples are random blocks, and fewer samples of a set are the first of more.
-    Raises UserError when more samples are asked for than there are, or when values are equal or
-    too large to be scaled or kept in float32.
+    The order is a random permutation of the raw set that depends on the seed alone: blocks of
+    consecutive samples are random, and a smaller choice is the beginning of a larger one.
+    Raises UserError for more samples than available, and for values that are all equal or too
+    large for float32.
     """
-    there = len(raw.x)
-    wanted = there if samples == "all" else int(samples)
-    if wanted > there:
-        raise UserError(
-            f"samples: {wanted} were asked for, there are {there}. Lower it, or use all"
-        )
+    available = len(raw.x)
+    wanted = available if samples == "all" else int(samples)
+    if wanted > available:
+        raise UserError(f"samples: {wanted} requested, {available} available. Lower it, or use all")
     if scale is not None and not raw.value_range[0] < raw.value_range[1]:
-        raise UserError(f"scale: every value is {raw.value_range[0]}, which scales to nothing")
-    index = _stream(seed, "order").permutation(there)[:wanted]
+        value = raw.value_range[0]
+        raise UserError(f"scale: every value is {value}, which scales to nothing. Remove scale")
+    index = _stream(seed, "order").permutation(available)[:wanted]
     everything = np.arange(0 if raw.x_test is None else len(raw.x_test))
     return Samples(
         _scaled(raw.x, index, raw.value_range, scale),
@@ -83,17 +82,14 @@ def choose(
         {
             "source": raw.origin,
             "raw_files_sha256": json.dumps(raw.files),
-            "preprocessing": f"{wanted} of {there} samples in random order (seed {seed}); "
+            "preprocessing": f"{wanted} of {available} samples in random order (seed {seed}); "
             + (f"values {raw.value_range} scaled to {scale}" if scale else "not scaled"),
         },
     )
 
 
 def _scaled(
-    x: np.ndarray,
-    index: np.ndarray,
-    value_range: tuple[float, float],
-    scale: tuple[float, float] | None,
+    x: np.ndarray, index: np.ndarray, value_range: Interval, scale: Interval | None
 ) -> np.ndarray:
     """Rows of x as float32, a few at a time: only the result takes memory."""
     result = np.empty((len(index), x.shape[1]), dtype=np.float32)
@@ -106,8 +102,8 @@ def _scaled(
             result[start : start + 1024] = rows
     if not np.isfinite(result).all():
         raise UserError(
-            f"values up to {np.abs(x).max():.3g} are too large for float32, in which samples are"
-            " kept. Divide them by a constant, or set a scale such as [-1, 1]"
+            f"values up to {np.abs(x).max():.3g} are too large for float32. Divide them by a"
+            " constant, or set a scale such as [-1, 1]"
         )
     return result
 
@@ -123,34 +119,23 @@ def with_unit_norm(samples: Samples) -> Samples:
         if x is None:
             return None
         norms = np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
-        return np.divide(x, norms, out=np.zeros_like(x, np.float64), where=norms > 0).astype(
-            x.dtype
-        )
+        zeros = np.zeros_like(x, np.float64)
+        return np.divide(x, norms, out=zeros, where=norms > 0).astype(x.dtype)
 
     words = samples.about["preprocessing"] + "; each divided by its norm"
-    return replace(
-        samples,
-        x=unit(samples.x),
-        x_test=unit(samples.x_test),
-        about={**samples.about, "preprocessing": words},
-    )
+    about = {**samples.about, "preprocessing": words}
+    return replace(samples, x=unit(samples.x), x_test=unit(samples.x_test), about=about)
 
 
 def defects(x: np.ndarray) -> list[str]:
     """What makes kernels of the samples x (n, d) singular: repeated and zero samples."""
-    distinct = distinct_rows(x)
-    found = []
-    if distinct.duplicate_rows:
-        found.append(
-            f"{distinct.duplicate_rows} of {len(x)} samples repeat an earlier one: a block with"
-            " both has κ = ∞; left out of the closest pair"
-        )
-    if distinct.zero_rows:
-        found.append(
-            f"{distinct.zero_rows} of {len(x)} samples are zero: a block with one has κ = ∞; left"
-            " out of the closest pair"
-        )
-    return found
+    _, duplicates, zeros = distinct_rows(x)
+    repeated, zero = "repeat an earlier one: a block with both", "are zero: a block with one"
+    return [
+        f"{count} of {len(x)} samples {kind} has κ = ∞; left out of the closest pair"
+        for kind, count in ((repeated, duplicates), (zero, zeros))
+        if count
+    ]
 
 
 def constant_features(x: np.ndarray) -> int:
@@ -159,5 +144,5 @@ def constant_features(x: np.ndarray) -> int:
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
-    """A random stream for each purpose, so that one choice does not shift another."""
+    """A stream for each purpose: no choice shifts another."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *purpose.encode()])))

@@ -1,4 +1,4 @@
-"""What a data set says of itself."""
+"""The description of a data set."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 class Source:
     """A module's `SOURCE = Source(…)`, of literals only: it is read without running the module.
 
-    title: as figures call it. samples, features: how many training samples it has and values in
-    each; None where the config or a file says. test_samples: in a test split of its own.
-    raw_files: what a download fetches, relative to data_dir. options: settings of the data set;
-    required: those that the config must have; defaults: of those that it may leave out. labels:
-    whether samples have one (a user's file may). corpus: whether they come from a corpus of audio
-    files, too large to be read whole.
+    title: its name in figures. samples, features: numbers of training samples and of values in
+    each; None where the config or a file decides. test_samples: size of its test split.
+    raw_files: files to download, relative to data_dir. options: settings without a default, of
+    which the config must have the required ones; defaults: the other settings. labels:
+    whether samples have labels (a user's file may). corpus: whether samples come from a corpus of
+    audio files, which is too large to be read whole.
     """
 
     title: str
@@ -26,3 +26,8 @@ class Source:
     defaults: Mapping[str, object] = field(default_factory=dict)
     labels: bool = True
     corpus: bool = False
+
+    @property
+    def settings(self) -> Set[str]:
+        """All settings of this data set alone."""
+        return self.options | self.defaults.keys()

@@ -1,6 +1,6 @@
 """SVHN: 73,257 cropped street-view house numbers of 32 × 32 pixels in colour (Netzer et al., 2011).
 
-For non-commercial use only, say its authors.
+Its authors allow non-commercial use only.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def load(data_dir: Path, options: dict) -> Raw:
 
 
 def downloads(mirrors: list[str] | None = None) -> dict[str, Download]:
-    """Where each raw file can be had, by its path below data_dir. mirrors: for the authors' own."""
+    """Addresses of each raw file, by its path below data_dir. mirrors: in place of the authors'."""
     files = {}
     for split in ("train", "test"):
         url, name, md5 = datasets.SVHN.split_list[split]

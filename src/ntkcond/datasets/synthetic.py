@@ -13,7 +13,7 @@ SOURCE = Source(
 
 
 def load(data_dir: Path, options: dict) -> Raw:
-    """options: samples, features, seed. No labels. Values have no range to be scaled from."""
+    """options: samples, features, seed. No labels, and no range of values to scale from."""
     shape = (options["samples"], options["features"])
     stream = np.random.Philox(np.random.SeedSequence([options["seed"], *shape]))
     x = np.random.Generator(stream).standard_normal(shape)

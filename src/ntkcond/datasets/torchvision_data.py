@@ -1,8 +1,8 @@
 """torchvision's data set classes, importable beside any build of torch.
 
-Wheels of torchvision hold compiled operators for one build of torch (CPU or CUDA). Beside another
-build they do not load, and `import torchvision` then fails as it registers two of them, though
-data sets need none. Declaring their signatures makes the import go through.
+Wheels of torchvision hold compiled operators for one build of torch (CPU or CUDA). With another
+build they do not load, and `import torchvision` fails when it registers two of them. Data sets
+need none of them: with their signatures declared, the import succeeds.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from ntkcond.run.files import explained
 
 try:
     from torchvision import datasets
-except RuntimeError:  # its operators are built for another torch
+except RuntimeError:  # operators for another build of torch
     for _name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[_name]
-    _DECLARATIONS = torch.library.Library("torchvision", "DEF")  # they live as long as this object
+    _DECLARATIONS = torch.library.Library("torchvision", "DEF")  # valid while this object lives
     for _operator in ("nms", "qnms"):
         _DECLARATIONS.define(f"{_operator}(Tensor dets, Tensor scores, float iou) -> Tensor")
     from torchvision import datasets
@@ -37,23 +37,23 @@ TIMEOUT_S = 30
 
 
 class Download(NamedTuple):
-    """A raw file that can be had: addresses to try in turn, and its published md5."""
+    """A raw file: addresses to try in turn, and its published md5."""
 
     urls: list[str]
     md5: str
 
 
 def verified(data_dir: Path, downloads: dict[str, Download]) -> list[Path]:
-    """The files named in `downloads` below data_dir, once each is known to be there and whole.
+    """Paths of the files named in `downloads` below data_dir, after a check of their md5.
 
-    Raises UserError naming the first that is not.
+    Raises UserError for the first that is missing or damaged.
     """
     paths = [data_dir / name for name in downloads]
     for path, download in zip(paths, downloads.values(), strict=True):
         if not path.is_file():
             raise UserError(
-                f"{path}: not there. Put the original file there, or set data_dir to the folder"
-                " that has it; snakemake downloads it otherwise"
+                f"{path}: no such file. Put the original file there, set data_dir to the folder"
+                " that has it, or run snakemake, which downloads it"
             )
         _check_whole(path, download.md5)
     return paths
@@ -62,16 +62,16 @@ def verified(data_dir: Path, downloads: dict[str, Download]) -> list[Path]:
 def _check_whole(path: Path, md5: str) -> None:
     if calculate_md5(path) != md5:
         raise UserError(
-            f"{path}: damaged, its md5 is not the published {md5}. Delete it and run again: it"
-            " will be downloaded anew"
+            f"{path}: damaged, its md5 is not the published {md5}. Delete it and run again:"
+            " snakemake downloads it again"
         )
 
 
 def fetch(path: Path, download: Download) -> None:
-    """Downloads a file to `path`; one that is there and whole stays untouched.
+    """Downloads a file to `path`; a complete file at `path` stays untouched.
 
-    Works in a temporary folder beside its place: a broken download leaves nothing behind.
-    Raises UserError when no address serves it, with what each of them answered.
+    Works in a temporary folder next to `path`: a broken download leaves nothing behind.
+    Raises UserError with all answers if no address serves the file.
     """
     if path.is_file():
         _check_whole(path, download.md5)
@@ -98,7 +98,7 @@ def fetch(path: Path, download: Download) -> None:
 
 @contextlib.contextmanager
 def _patience() -> Iterator[None]:
-    """torchvision's downloads have no time limit of their own: a dead server would hang them."""
+    """torchvision's downloads have no time limit: a dead server would block them for ever."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT_S)
     try:

@@ -1,1 +1,1 @@
-"""What a network is: its activations, weights, the factors of its gradient, its counts."""
+"""Networks: activations, weights, the factors of the gradient, counts."""

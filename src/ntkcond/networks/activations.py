@@ -1,6 +1,6 @@
 """Activation functions: σ, its derivative σ′ and the normalisation c_σ of Eq. (1).
 
-Read by the Snakefile at every start, for their names: torch is not imported here.
+The Snakefile reads the names at every start: no import of torch.
 """
 
 from collections.abc import Callable
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation as the network needs it.
+    """An activation function of the networks.
 
-    title: as figures call it.
+    title: its name in figures.
     value, slope: σ and σ′, elementwise on a tensor of any shape.
-    c: c_σ = 1 / E[σ(z)²] for z ~ N(0, 1), which keeps E‖αˡ‖² = ‖x‖² from layer to layer; None to
-    have it computed (`ntkcond.networks.gaussian.normalisation`).
+    c: c_σ = 1 / E[σ(z)²] for z ~ N(0, 1), which keeps E‖αˡ‖² = ‖x‖² from layer to layer; if None,
+    `ntkcond.networks.gaussian.normalisation` computes it.
     linear: σ is the identity, so that the whole network is linear in x.
-    degree: k where σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients;
-    None where there is none, and the network depends on the norm of its inputs.
+    degree: k with σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients;
+    None if no such k exists.
     """
 
     title: str
@@ -33,8 +33,8 @@ class Activation:
 
 
 def _step(z: "Tensor") -> "Tensor":
-    """1 where z > 0, else 0, as autograd has it; in z's own type at once, which on a
-    CPU is several times as fast as a comparison that is then converted."""
+    """1 where z > 0, else 0, as in autograd; in z's type at once, which on a CPU is several times
+    as fast as a comparison with a conversion."""
     return z.clone().gt_(0)
 
 
@@ -47,18 +47,30 @@ def _density(z: "Tensor") -> "Tensor":
     return (-z.square() / 2).exp() / 6.283185307179586**0.5
 
 
-# To add one: a few lines here, and nowhere else. fig_activations_ntk shows all.
+# To add one, add a few lines here only. fig_activations_ntk shows all.
 ACTIVATIONS = {
-    "relu": Activation("ReLU", lambda z: z.relu(), _step, c=2.0, degree=1),
+    "relu": Activation(
+        title="ReLU", value=lambda z: z.relu(), slope=_step, c=2.0, degree=1
+    ),
     "linear": Activation(
-        "linear", lambda z: z, lambda z: z.new_ones(z.shape), c=1.0, linear=True, degree=1
+        title="linear", value=lambda z: z, slope=lambda z: z.new_ones(z.shape),
+        c=1.0, linear=True, degree=1,
     ),
     "relu2": Activation(
-        "ReLU²", lambda z: z.relu().square(), lambda z: 2 * z.relu(), c=2 / 3, degree=2
+        title="ReLU²", value=lambda z: z.relu().square(), slope=lambda z: 2 * z.relu(),
+        c=2 / 3, degree=2,
     ),
-    "gelu": Activation("GELU", lambda z: z * _normal(z), lambda z: _normal(z) + z * _density(z)),
-    "tanh": Activation("tanh", lambda z: z.tanh(), lambda z: 1 - z.tanh().square()),
+    "gelu": Activation(
+        title="GELU",
+        value=lambda z: z * _normal(z),
+        slope=lambda z: _normal(z) + z * _density(z),
+    ),
+    "tanh": Activation(
+        title="tanh", value=lambda z: z.tanh(), slope=lambda z: 1 - z.tanh().square()
+    ),
     "sigmoid": Activation(
-        "sigmoid", lambda z: z.sigmoid(), lambda z: z.sigmoid() * (1 - z.sigmoid())
+        title="sigmoid",
+        value=lambda z: z.sigmoid(),
+        slope=lambda z: z.sigmoid() * (1 - z.sigmoid()),
     ),
-}
+}  # fmt: skip

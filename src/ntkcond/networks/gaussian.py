@@ -1,7 +1,7 @@
 """Expectations over a standard Gaussian z, by Gauss–Legendre quadrature in panels, float64.
 
 Panels end at 0, where activations have their kinks. For those of `ntkcond.networks.activations`
-moments are exact to a few units of rounding (tests hold them against closed forms).
+moments are exact to a few units of rounding (tests compare them with closed forms).
 """
 
 import functools
@@ -20,7 +20,7 @@ Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
 @functools.cache
 def normalisation(activation: Activation) -> float:
-    """c_σ = 1 / E[σ(z)²] of Eq. (1): that of the activation if it states one, else computed."""
+    """c_σ = 1 / E[σ(z)²] of Eq. (1): the activation's c, else computed."""
     if activation.c is not None:
         return activation.c
     return 1 / moment(activation.value)

@@ -3,7 +3,7 @@
     α⁰ = x,   αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹) for l = 1..L,   f = Wᴸ⁺¹ αᴸ
 
 Depth L is the number of hidden layers, m their width; no biases; one output for every NTK.
-The Snakefile reads the fields in every job: numpy and torch are imported where they are needed.
+The Snakefile reads the fields in every job: only functions import numpy and torch.
 """
 
 import math
@@ -42,14 +42,14 @@ GradientMap = Callable[["torch.Tensor"], list[LayerGradient]]
 
 @dataclass(frozen=True)
 class MLP:
-    """A network, and the weights whose gradients its NTK is made of.
+    """A network, and the weights with respect to which its NTK takes gradients.
 
     Each field is an option of the command line (`ntkcond.steps.network_options`). Its metadata:
-    help; minimum of a number; choices of a word, or of what they name; ntk_only, of a field that
-    training has no use for.
+    help; minimum of a number; choices of a word, or a dict from word to value; ntk_only, of a field
+    that training does not use.
 
     width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
-    trainable: of all layers, or of the first alone, the other weights fixed (Eq. 12, Thm 5.1).
+    trainable: all layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
     """
 
     activation: Activation = field(metadata={"choices": ACTIVATIONS, "help": "σ"})
@@ -73,8 +73,8 @@ class MLP:
     def weights(self, seed: int, features: int, outputs: int = 1) -> "list[np.ndarray]":
         """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m).
 
-        Each matrix comes from a counter-based stream (Philox) of its own, named by seed, depth,
-        layer and shape alone: the same on every device and machine and in any order of jobs.
+        Each matrix has a counter-based stream (Philox) that depends on seed, depth, layer and shape
+        alone: the same on every device and machine and in any order of jobs.
         """
         import numpy as np
 
@@ -91,12 +91,11 @@ class MLP:
         return sum(rows * columns for rows, columns in self._shapes(features, outputs))
 
     def rounding_stages(self, features: int) -> tuple[int, int]:
-        """How many stages of rounding an entry of K takes, and the longest sum of products in one.
+        """The stages of rounding in an entry of K, and the longest sum of products in one.
 
         2L + 1 stages: forward, backward, Gram, with sums of up to max(m, d) products. An activation
-        with σ(a z) = aᵏ σ(z) multiplies every earlier error by k. Of activations without such a k,
-        curvature adds to the error; tests find it within the bound of k = 1. At infinite width
-        no sum is longer than d.
+        with σ(a z) = aᵏ σ(z) multiplies every earlier error by k. For others, curvature adds to the
+        error; tests find it within the bound of k = 1. At infinite width no sum is longer than d.
         """
         degree = self.activation.degree or 1
         stages = 2 * sum(degree**layer for layer in range(self.depth)) + 1
@@ -106,9 +105,9 @@ class MLP:
     def layer_gradients(
         self, x: "torch.Tensor", weights: "Sequence[torch.Tensor]"
     ) -> list[LayerGradient]:
-        """The gradient of f with respect to each trainable Wˡ, factored, for each row of x.
+        """The factored gradient of f with respect to each trainable Wˡ, for each row of x.
 
-        x: (n, d) float64; weights: as `weights` draws them, on x's device.
+        x: (n, d) float64; weights: from `weights`, on x's device.
         """
         from ntkcond.networks.gaussian import normalisation
 
@@ -156,8 +155,8 @@ class MLP:
 
     def gradients(self, weights: "Sequence[torch.Tensor]") -> GradientMap:
         """A function from x (n, d) to factors whose NTK (`ntkcond.ntk.empirical`) is that of the
-        network, as few as there need be: one for each trainable layer, or a single (n, d) one,
-        X Rᵀ, where the network is linear (`linear_factor`)."""
+        network: one for each trainable layer, or a single (n, d) one, X Rᵀ, if the network is
+        linear (`linear_factor`)."""
         if self.is_linear:
             transposed = self.linear_factor(weights).T
             return lambda x: [LayerGradient(x @ transposed, None)]

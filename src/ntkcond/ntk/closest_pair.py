@@ -5,10 +5,10 @@ some orthonormal directions, and r = √(1 − ‖p‖²) the length of the rest
 
     cos φ_ij ≤ ⟨pᵢ, pⱼ⟩ + rᵢ rⱼ,
 
-a product of vectors of 129 entries in place of the d + 2 L m that a kernel entry takes; and pairs
-whose right-hand side is below a cosine already found need no more. Good directions are the
-leading ones of the gradients of a few samples, the landmarks. Right-hand sides are computed in
-float32, and their rounding is bounded: nothing is ruled out by guess.
+a product of vectors of 129 entries, where a kernel entry takes d + 2 L m. A pair whose right-hand
+side is below a cosine already found is ruled out. Good directions are the leading ones of the
+gradients of a few samples, the landmarks. Right-hand sides are computed in float32, with a bound on
+their rounding.
 
 Bounds on rounding are the classical ones, of sums of k products in any order,
 |fl(x·y) − x·y| ≤ γₖ ‖x‖ ‖y‖ with γₖ = k u / (1 − k u) (Higham, Accuracy and Stability of Numerical
@@ -28,14 +28,14 @@ from ntkcond.run.errors import UserError
 LANDMARKS = 512
 DIRECTIONS = 128
 BRUTE_FORCE_UP_TO = 2048  # samples: below, landmarks cost as much as all pairs
-PAIRS_AT_ONCE = 2048  # gathered one by one; of more than twice as many, a whole tile is quicker
+PAIRS_AT_ONCE = 2048  # gathered one by one; for more than twice as many, a whole tile is faster
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 UNDERFLOW = 2.0**-100  # more than all that a sum of fewer than 2²⁰ products loses below 2⁻¹²⁶
 
 
 class ClosestPair(NamedTuple):
-    """The two samples whose gradients have the smallest angle, in degrees; vanished: samples left
-    out because their gradient is 0."""
+    """The two samples whose gradients have the smallest angle, in degrees; vanished: number of
+    samples whose gradient is 0, left out."""
 
     angle_deg: float
     first: int
@@ -52,7 +52,7 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitGradients:
-    """The unit gradients of the samples `index`, (n,); made of the factors a tile at a time.
+    """The unit gradients of the samples `index`, (n,), computed from the factors tile by tile.
 
     lengths: of each layer the norms of its factors, and the share ‖Aˡ⁻¹‖ ‖Δˡ‖ / ‖∇f‖ that the layer
     has in the gradient's norm, (samples,) each.
@@ -63,7 +63,7 @@ class UnitGradients:
     index: torch.Tensor
 
     def rounding(self, dtype: torch.dtype) -> float:
-        """What rounding adds to a cosine at most.
+        """A bound on the rounding error of a cosine.
 
         A sum of k products in each of two inner products, their product, a sum over the layers,
         and the four factors themselves rounded to dtype: γ of 2 k + L + 8. In float64 before that:
@@ -119,15 +119,14 @@ class UnitGradients:
 def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
     """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
 
-    factors: of n samples, as a `ntkcond.networks.mlp.GradientMap` gives them, float64. tile:
-    samples in one comparison with as many others.
+    factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, float64. tile: samples in one
+    comparison with as many others.
 
-    That of the comparison of all pairs in float64: every pair that is left out has a cosine that
-    no order of summation in float64 finds above that of the pair returned. Of pairs that float64
-    cannot tell apart, any one. Near a cosine of 1 that is so for angles below 10⁻⁶ degrees.
-    Leave duplicates and zero rows out beforehand (`ntkcond.datasets.duplicates.distinct_rows`);
-    gradients that vanish, as those of samples that switch off a whole layer of a narrow ReLU
-    network, are left out here. Nothing of K is kept.
+    The result is that of a comparison of all pairs in float64, in some order of summation. Among
+    pairs that float64 cannot distinguish, it is any one; near a cosine of 1 these are angles below
+    10⁻⁶ degrees. Remove duplicates and zero rows first (`ntkcond.datasets.duplicates`); gradients
+    that vanish, as when a sample switches off a whole layer of a narrow ReLU network, are left out
+    here.
 
     Raises UserError if fewer than two gradients are left, or one is beyond float64.
     """
@@ -136,13 +135,13 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     unit = unit_gradients(factors)
     if len(unit.index) < 2:
         raise UserError(
-            f"only {len(unit.index)} of {samples} samples have a gradient other than 0, so there"
-            " is no angle. A network this narrow and deep is switched off: raise width"
+            f"only {len(unit.index)} of {samples} samples have a gradient other than 0: no angle"
+            " exists. A network this narrow and deep is switched off. Raise width"
         )
     search = _all_pairs if len(unit.index) <= BRUTE_FORCE_UP_TO else _pruned
     _, *pair = search(unit, tile)
     first, second = torch.tensor([pair], device=unit.index.device).sort().values.T
-    cosine = unit.cosines_of_pairs(first, second).item()  # whichever way the pair was found
+    cosine = unit.cosines_of_pairs(first, second).item()  # independent of the search
     angle = math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
     return ClosestPair(
         angle, int(unit.index[first]), int(unit.index[second]), samples - len(unit.index)
@@ -150,19 +149,17 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
 
 
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
-    """Those that do not vanish. No square of a norm is formed: it might leave float64's range."""
-    sizes, norms = [], []
+    """The gradients that do not vanish. No norm is squared, which might leave float64's range."""
+    norms = []
     for forward, backward in factors:
         long = _norms(forward)
-        high = torch.ones_like(long) if backward is None else _norms(backward)
-        norms.append((long, high))
-        sizes.append(long * high)
-    size = torch.stack(sizes)
+        norms.append((long, torch.ones_like(long) if backward is None else _norms(backward)))
+    size = torch.stack([long * high for long, high in norms])
     largest = size.amax(0)
     if not largest.isfinite().all():
         raise UserError(
-            f"{int((~largest.isfinite()).sum())} gradients are beyond the range of float64, so"
-            " there is no angle. Lower the depth, or scale the samples down"
+            f"{int((~largest.isfinite()).sum())} gradients are beyond the range of float64. Lower"
+            " the depth, or scale the samples down"
         )
     shares = size / _or_one(largest)
     shares /= _or_one(torch.linalg.vector_norm(shares, dim=0))
@@ -174,7 +171,7 @@ def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
 
 
 def _norms(rows: torch.Tensor) -> torch.Tensor:
-    """‖·‖ of each row, by its largest entry: without overflow."""
+    """‖·‖ of each row, scaled by its largest entry to avoid overflow."""
     norms = []
     for some in rows.split(1024):
         largest = torch.linalg.vector_norm(some, math.inf, dim=1)
@@ -183,12 +180,12 @@ def _norms(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _or_one(lengths: torch.Tensor) -> torch.Tensor:
-    """To divide by: 0 / 1 is 0."""
+    """Divisors: 0 becomes 1, so that 0 / 0 gives 0."""
     return torch.where(lengths == 0, 1.0, lengths)
 
 
 def gamma(terms: int, dtype: torch.dtype) -> float:
-    """γ of so many terms."""
+    """γ of a sum of `terms` products."""
     product = terms * UNIT_ROUNDOFF[dtype]
     return product / (1 - product) if product < 0.5 else math.inf
 
@@ -204,7 +201,7 @@ def _tiles(n: int, tile: int) -> Iterator[Tile]:
 
 
 def _without_the_diagonal(values: torch.Tensor, tile: Tile) -> torch.Tensor:
-    """In a tile on the diagonal, −∞ for a sample with itself, and for pairs seen from behind."""
+    """Sets −∞ on and above the diagonal of K."""
     if tile.rows == tile.columns:
         values.tril_(-1).add_(torch.full_like(values, -math.inf).triu_())
     return values
@@ -240,9 +237,9 @@ class Ceilings:
 
 
 def _pruned(unit: UnitGradients, edge: int) -> Found:
-    """The largest cosine, from the tile with the highest ceiling down to where all are lower."""
+    """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
     ceilings = ceilings_of(unit)
-    rounding = unit.rounding(torch.float64)  # of the cosines that ceilings are held against
+    rounding = unit.rounding(torch.float64)  # of the cosines that are compared with ceilings
     highest = [(_largest(ceilings.of(tile), tile), tile) for tile in _tiles(len(unit.index), edge)]
     pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
     best = _best_of_pairs(unit, *torch.tensor(pairs, device=unit.index.device).T)
@@ -255,8 +252,8 @@ def _pruned(unit: UnitGradients, edge: int) -> Found:
 
 
 def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: torch.Tensor, best: float) -> Found:
-    """The largest cosine among a tile's candidates, a mask; where they are many, they are first
-    held against the whole cosines in float32, and if that does not help computed in float64."""
+    """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
+    rule some out; if many remain, the whole tile is computed in float64."""
     if candidates.count_nonzero() > 2 * PAIRS_AT_ONCE:
         dtype = _fast_dtype()
         values = unit.cosines(tile.rows, tile.columns, dtype)
@@ -281,7 +278,7 @@ def _best_of_pairs(unit: UnitGradients, first: torch.Tensor, second: torch.Tenso
 
 
 def _fast_dtype() -> torch.dtype:
-    """float32, unless torch was told to make less of it (TF32, bfloat16), for which γ is wrong."""
+    """float32, unless torch is set to less precision (TF32, bfloat16), for which γ is wrong."""
     return torch.float32 if torch.get_float32_matmul_precision() == "highest" else torch.float64
 
 
@@ -301,7 +298,7 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     count = len(landmarks)
     gram = unit.cosines(landmarks, landmarks)
     eigenvalues, vectors = torch.linalg.eigh((gram + gram.T) / 2)
-    # directions that hold next to nothing of the landmarks would only magnify rounding
+    # directions with a tiny share of the landmarks would only amplify rounding
     leading = eigenvalues[-DIRECTIONS:] > 1e-5 * count
     scale = eigenvalues[-DIRECTIONS:][leading].rsqrt()
     to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
@@ -322,6 +319,6 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
         kept[rows, :-1] = q
         kept[rows, -1] = rest * (1 + 4 * UNIT_ROUNDOFF[dtype])
     product = gamma(len(scale) + 1, dtype) * (1 + 5 * delta)
-    # one rounding more: of what the products are compared with
+    # one more rounding: of the threshold
     slack = 2 * delta + delta**2 + product + 2 * UNIT_ROUNDOFF[dtype] + UNDERFLOW
     return Ceilings(kept, slack)

@@ -1,4 +1,4 @@
-"""Dual activations: what an activation makes of the correlation of two Gaussians."""
+"""Dual activations: maps of the correlation of two Gaussians."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Dual(NamedTuple):
     """An activation seen by correlated Gaussians: for u, v ~ N(0, 1) with correlation ρ,
 
     value: ρ → c_σ E[σ(u) σ(v)], slope: ρ → c_σ E[σ′(u) σ′(v)], elementwise on [−1, 1].
-    error: a bound on what either may be wrong by, beside rounding.
+    error: a bound on the error of both, without rounding.
     """
 
     value: Callable[[np.ndarray], np.ndarray]
@@ -27,11 +27,11 @@ class Dual(NamedTuple):
 
 @functools.cache
 def dual(activation: Activation) -> Dual:
-    """In closed form where there is one (ReLU, linear, ReLU²), else by its Hermite series.
+    """In closed form for ReLU, linear and ReLU², else by its Hermite series.
 
-    With σ = Σ aₖ hₖ in normalised Hermite polynomials, E[σ(u) σ(v)] = Σ aₖ² ρᵏ; what is cut off is
-    at most E[σ²] − Σ aₖ² of the terms kept, which is known. For smooth activations that is
-    rounding; for one with a kink and no closed form here it may be 10⁻⁵, and `error` says so.
+    With σ = Σ aₖ hₖ in normalised Hermite polynomials, E[σ(u) σ(v)] = Σ aₖ² ρᵏ. The truncation
+    error is at most E[σ²] − Σ aₖ² over the terms kept, and `error` has it: rounding for smooth
+    activations, up to 10⁻⁵ for one with a kink and no closed form here.
     """
     for known, closed in CLOSED_FORMS.items():
         if activation is ACTIVATIONS[known]:
@@ -53,11 +53,8 @@ def _arc_cosine(degree: int, rho: np.ndarray) -> np.ndarray:
     cosine = np.clip(rho, -1.0, 1.0)
     theta = np.arccos(cosine)
     sine, rest = np.sin(theta), np.pi - theta
-    return (
-        rest,
-        sine + rest * cosine,
-        3 * sine * cosine + rest * (1 + 2 * cosine**2),
-    )[degree] / np.pi
+    first, second = sine + rest * cosine, 3 * sine * cosine + rest * (1 + 2 * cosine**2)
+    return (rest, first, second)[degree] / np.pi
 
 
 CLOSED_FORMS = {
@@ -71,7 +68,7 @@ CLOSED_FORMS = {
 
 @functools.cache
 def scaled(activation: Activation, factor: float) -> Activation:
-    """z → σ(factor z), with a c of its own."""
+    """z → σ(factor z); its c is computed."""
     return Activation(
         activation.title,
         lambda z: activation.value(factor * z),

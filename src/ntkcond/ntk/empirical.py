@@ -19,7 +19,7 @@ WIDTH = 16  # of the widest tile, in multiples of its height
 
 
 class Tile(NamedTuple):
-    """K[rows, columns], rows at or below columns; `values` is a buffer that the next one reuses."""
+    """K[rows, columns], rows at or below columns; the next tile reuses the memory of `values`."""
 
     rows: slice
     columns: slice
@@ -27,8 +27,8 @@ class Tile(NamedTuple):
 
 
 def tile_size(device: torch.device | str = "cpu") -> int:
-    """Rows of a tile: few, for few entries above the diagonal are then computed; enough for a
-    matrix product to run at its full rate (on a CPU 192: a multiple of what its vectors hold)."""
+    """Rows of a tile: few, to compute few entries above the diagonal; enough for the full rate of
+    a matrix product (on a CPU 192: a multiple of its vectors' length)."""
     return 1024 if torch.device(device).type == "cuda" else 192
 
 
@@ -38,8 +38,8 @@ def tile_count(n: int, tile: int) -> int:
 
 
 def _tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of all tiles: in a band of `tile` rows, wide ones below the diagonal, which
-    make long products, and a square one on it."""
+    """Rows and columns of all tiles: in each band of `tile` rows, wide ones below the diagonal and
+    a square one on it."""
     for row in range(0, n, tile):
         rows = slice(row, min(row + tile, n))
         for column in range(0, row, WIDTH * tile):
@@ -50,7 +50,7 @@ def _tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
 def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iterator[Tile]:
     """The tiles of K on and below the diagonal, row by row; diagonal ones exactly symmetric.
 
-    factors: of n samples, as a `ntkcond.networks.mlp.GradientMap` gives them, in any floating type.
+    factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, in any floating type.
     tile: rows of a tile; `tile_size` by default. Extra memory: three tiles, `WIDTH` times as wide.
     """
     first = factors[0].forward
@@ -88,7 +88,7 @@ def _accumulate(
 
 
 def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> torch.Tensor:
-    """K, (n, n) of the factors' type, exactly symmetric: `ntk_tiles` put together."""
+    """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`."""
     n = len(factors[0].forward)
     kernel = factors[0].forward.new_empty(n, n)
     for rows, columns, values in ntk_tiles(factors, tile):

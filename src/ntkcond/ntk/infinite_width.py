@@ -2,7 +2,7 @@
 
 Inputs have norm 1 unless the activation is homogeneous: their hidden layers then stay standard
 Gaussian, thanks to c_σ (Eq. 1). Angles are in radians; theorem and equation numbers are those of
-arXiv 2305.08813v1. Of a network, `width` is taken to be infinite, whatever it says.
+arXiv 2305.08813v1. The `width` of a network is ignored: it is taken as infinite.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from ntkcond.ntk.dual_activations import dual, scaled
 from ntkcond.run.errors import UserError
 
 RELU = ACTIVATIONS["relu"]
-BAND = 256  # rows of a kernel made at once
+BAND = 256  # rows of a kernel computed at once
 
 
 def g(theta: ArrayLike) -> np.ndarray:
@@ -76,7 +76,7 @@ def ntk_of_correlation(rho: ArrayLike, network: MLP, weight_variance: float = 1.
 def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1.0) -> np.ndarray:
     """φ for inputs of norm 1 at an angle θ_in (Thm 4.4 for ReLU), elementwise on [0, π]."""
     theta = np.asarray(theta_in, dtype=np.float64)
-    if network.activation is RELU and weight_variance == 1.0:  # which keeps small angles exact
+    if network.activation is RELU and weight_variance == 1.0:  # exact at small angles
         cosine = gradient_cosine(theta, network.depth, network.trainable)
     else:
         norm = ntk_of_correlation(1.0, network, weight_variance)
@@ -117,7 +117,7 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
         else:
             band = ntk_of_correlation(cosine, network)
         band *= np.outer(scale[rows], scale[left])
-        corner = band[:, start:]  # whose two halves may be rounded differently
+        corner = band[:, start:]  # rounding may differ between its two halves
         corner[:] = np.tril(corner) + np.tril(corner, -1).T
         kernel[rows, left] = band
         kernel[left, rows] = band.T

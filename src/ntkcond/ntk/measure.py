@@ -1,7 +1,7 @@
 """κ and min φ of one data set and network, of finite or infinite width, at one size of the NTK.
 
-Small kernels, made and judged in memory: what the files of `kernel`, `spectrum` and `closest_pair`
-hold at full length is here a row each.
+Small kernels, in memory: one row for each, with a part of the results that the steps `kernel`,
+`spectrum` and `closest_pair` write to files.
 """
 
 import math
@@ -31,8 +31,8 @@ def measure(
     """A row for each seed and block (a single seed, −1, at infinite width): seed, block, kappa,
     kappa_lower, verdict, lambda_max, lambda_min, and min_angle_deg among the seed's samples.
 
-    x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used, all of them
-    where blocks is None; the angle is then among all samples, those in no block, too.
+    x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used. For blocks
+    None, all blocks are used, and the angle is among all samples, including those in no block.
     """
     count = len(x) // n if blocks is None else min(blocks, len(x) // n)
     inputs = x[: count * n].reshape(count, n, x.shape[1])
@@ -52,7 +52,7 @@ def measure(
 
 
 def _angle(factors: list[LayerGradient]) -> float:
-    """nan where no two gradients are left, as of a narrow network that is switched off."""
+    """min φ in degrees; nan if fewer than two gradients do not vanish."""
     try:
         return closest_pair(factors).angle_deg
     except UserError:
@@ -68,7 +68,7 @@ def _kernels(
 
 
 def _smallest_angle(distinct: torch.Tensor, network: MLP) -> float:
-    """Of the closest inputs: φ grows with θ_in (for every activation here, tests say)."""
+    """min φ of the closest inputs: φ grows with θ_in (tested for every activation here)."""
     closest = closest_pair([LayerGradient(distinct, None)]).angle_deg
     if network.activation.linear:
         return closest
@@ -76,7 +76,7 @@ def _smallest_angle(distinct: torch.Tensor, network: MLP) -> float:
 
 
 def _record(kernel: torch.Tensor, samples: np.ndarray, network: MLP) -> dict:
-    """κ and its verdict; of a kernel that overflowed, that nothing is known."""
+    """κ and its verdict; `unresolved` for a kernel that overflowed."""
     if not torch.isfinite(kernel).all():
         unknown = {"lambda_max": math.nan, "lambda_min": math.nan, "kappa": math.nan}
         return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved"}

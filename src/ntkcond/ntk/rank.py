@@ -1,7 +1,7 @@
-"""What can be said of a kernel's rank from the inputs alone, without rounding.
+"""Bounds on a kernel's rank from the inputs alone, without rounding.
 
 Exact statements on float32 inputs: equal rows, zero rows, parallel rows. They decide which NTKs
-are singular, κ = ∞, whatever eigenvalue an eigensolver prints for them.
+are singular, κ = ∞, whatever eigenvalue an eigensolver returns.
 """
 
 import math
@@ -26,7 +26,7 @@ def distinct_directions(x: np.ndarray, signed: bool) -> int:
 
 
 def rank_bound(x: np.ndarray, network: MLP) -> int:
-    """An upper bound on the rank of the NTK of x (n, d), whatever the weights.
+    """An upper bound on the rank of the NTK of x (n, d), for all weights.
 
     Never above the number of weights P. Linear networks: K = X M Xᵀ has at most the rank of X,
     so at most its distinct lines, of rows and of columns. Homogeneous activations (ReLU): parallel

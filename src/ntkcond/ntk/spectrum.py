@@ -1,9 +1,9 @@
 """Extreme eigenvalues of an NTK, each with a bound on its error, and the verdict on κ.
 
-κ = λ_max/λ_min (Eq. 6) is only as good as λ_min, which for near-parallel data lies many orders
-of magnitude below λ_max. So every λ_min here comes with a bound on its error, and every κ with
-a verdict: `resolved`, `singular` (κ = ∞, known from the inputs: `ntkcond.ntk.rank`) or `unresolved`
-(λ_min is below its bound: κ is only known to be large).
+κ = λ_max/λ_min (Eq. 6) is only as accurate as λ_min, which for near-parallel data lies many orders
+of magnitude below λ_max. So every λ_min has an error bound, and every κ a verdict: `resolved`,
+`singular` (κ = ∞, known from the inputs: `ntkcond.ntk.rank`) or `unresolved` (λ_min is below its
+bound: κ is large, and its value is unknown).
 """
 
 import math
@@ -24,7 +24,7 @@ RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
 class Extremes(NamedTuple):
     """The ends of a spectrum. `error` bounds |computed − exact| for both of them;
-    eigenvalues: all of them, (n,) ascending, where they were computed."""
+    eigenvalues: all of them, (n,) ascending, or None."""
 
     lambda_max: float
     lambda_min: float
@@ -33,7 +33,7 @@ class Extremes(NamedTuple):
 
 
 class ConditionNumber(NamedTuple):
-    """κ with the interval that its error bound leaves, and the verdict.
+    """κ with the interval from its error bound, and the verdict.
 
     singular: value = lower = upper = ∞. unresolved: value = lower, upper = ∞."""
 
@@ -46,10 +46,10 @@ class ConditionNumber(NamedTuple):
 def rounding(network: MLP, features: int) -> float:
     """e: the relative error that rounding leaves in a float64 inner product of gradients.
 
-    |δK_ij| ≤ e times the product of the norms that go into it. The worst case grows with the number
-    of terms k of a sum. This is the probabilistic estimate, 4 √k u a stage
-    (`MLP.rounding_stages`), which independent roundings exceed with a probability below 10⁻³
-    (Higham & Mary, SIAM J. Sci. Comput. 41, A2815, 2019).
+    |δK_ij| ≤ e times the product of the norms in it. The worst case grows with the number k of
+    terms of a sum; this probabilistic estimate is 4 √k u a stage (`MLP.rounding_stages`), which
+    independent roundings exceed with a probability below 10⁻³ (Higham & Mary, SIAM J. Sci.
+    Comput. 41, A2815, 2019).
     """
     stages, longest_sum = network.rounding_stages(features)
     return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
@@ -58,9 +58,9 @@ def rounding(network: MLP, features: int) -> float:
 def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
 
-    kernel: (n, n) float64, exactly symmetric, contiguous; its memory is used up when
-    n > FULL_SPECTRUM_UP_TO. kernel_error: a bound on the norm of what rounding added to it, which
-    moves no eigenvalue by more; 0 bounds the error with respect to the matrix as it is given.
+    kernel: (n, n) float64, exactly symmetric, contiguous; overwritten if n > FULL_SPECTRUM_UP_TO.
+    kernel_error: a bound on the norm of its rounding error, which moves no eigenvalue by more; 0
+    bounds the error with respect to the given matrix.
     Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7).
     """
     n = len(kernel)
@@ -80,7 +80,7 @@ def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
     left slightly indefinite then has a factor too.
     """
     n = len(kernel)
-    # λ_max of an NTK stands far off and is found by the tenth product; λ_min does not
+    # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
     lambda_max, residual = _largest(n, lambda v: kernel @ v, kernel.device, 0.0, basis=10)
     error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * kernel.diagonal().sum().item()
     kernel.diagonal().add_(error)
@@ -89,8 +89,8 @@ def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
     factor, info = torch.linalg.cholesky_ex(column_major, out=(column_major, info))
     if info.item():
         raise UserError(
-            f"a kernel of {n} samples is not positive semi-definite, which no NTK can be:"
-            " its file is damaged; delete it and run again"
+            f"a kernel of {n} samples is not positive semi-definite, but every NTK is: its file is"
+            " damaged. Delete it and run again"
         )
 
     def solve(v: torch.Tensor) -> torch.Tensor:
@@ -112,8 +112,8 @@ def _largest(
     basis: int,
 ) -> tuple[float, float]:
     """The largest eigenvalue of a symmetric operator and the norm of its residual, by Lanczos,
-    restarted after so many vectors."""
-    from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, which small kernels spare
+    restarted after `basis` vectors."""
+    from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
 
     def matvec(v: np.ndarray) -> np.ndarray:
         return product(torch.from_numpy(v.ravel()).to(device)).cpu().numpy()
@@ -130,7 +130,7 @@ def nonzero_eigenvalues(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The non-zero eigenvalues of K = Φ Φᵀ, ascending, and a bound on the error of each.
 
-    factor: Φ (n, d) float64; factor_error: a bound on the norm of what rounding added to it.
+    factor: Φ (n, d) float64; factor_error: a bound on the norm of its rounding error.
     They are the squared singular values of Φ: a d × d problem for n > d, whose relative error grows
     as √κ where an eigensolver's on K grows as κ. Singular values within their error of zero,
     max(n, d) ε σ_max as in LAPACK's and NumPy's rank plus factor_error, count as zero.
@@ -160,8 +160,8 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
 def spectrum_record(
     kernel: torch.Tensor, rank_bound: int, kernel_error: float = 0.0
 ) -> dict[str, float | int | str | np.ndarray]:
-    """What is kept of a kernel's spectrum, by the names of the spectrum file and of
-    results/conditioning.csv; `eigenvalues` (n,) only where all were computed.
+    """A kernel's spectrum, by the names of the spectrum file and of results/conditioning.csv;
+    `eigenvalues` (n,) only if all were computed.
 
     kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.ntk.rank.rank_bound` of
     its inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
@@ -202,7 +202,7 @@ def linear_spectrum_record(
     kernel: torch.Tensor, rank_bound: int, relative: float, x: torch.Tensor, factor: LinearFactor
 ) -> dict[str, float | int | str | np.ndarray]:
     """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
-    smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, filled up with NaN to
+    smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to
     min(n, d) entries.
 
     x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
@@ -210,13 +210,11 @@ def linear_spectrum_record(
     """
     size = factor.norm * torch.linalg.matrix_norm(x).item()
     values, errors = nonzero_eigenvalues(x @ factor.transposed, relative * size)
-    found = len(values) > 0
+    found, missing = len(values) > 0, min(x.shape) - len(values)
     return spectrum_record(kernel, rank_bound, relative * size**2) | {
         "nonzero_rank": len(values),
         "nonzero_lambda_min": values[0] if found else math.nan,
         "nonzero_lambda_min_error": errors[0] if found else math.nan,
         "nonzero_kappa": values[-1] / values[0] if found else math.nan,
-        "nonzero_eigenvalues": np.pad(
-            values, (0, min(x.shape) - len(values)), constant_values=math.nan
-        ),
+        "nonzero_eigenvalues": np.pad(values, (0, missing), constant_values=math.nan),
     }

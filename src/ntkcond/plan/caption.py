@@ -4,8 +4,7 @@ import functools
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
-from ntkcond.run.digests import code_digests, package_versions
-from ntkcond.run.record import digest
+from ntkcond.run.record import digest, record
 
 # In an order that the report, which sorts, keeps: the picture first.
 FORMS = {
@@ -82,6 +81,6 @@ def _step(job: Job) -> tuple[str, str, str]:
     name = job.rule
     if job.rule in ("corpus", "dataset"):
         name = f"{job.rule} ``{job.settings.get('source', job.settings.get('subset'))}``"
-    versions = package_versions(*job.modules)
-    code = digest(code_digests(*job.modules))[:16]
-    return name, code, ", ".join(f"{package} {version}" for package, version in versions.items())
+    made_with = record(job.modules, {}, {})
+    packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
+    return name, digest(made_with["code"])[:16], packages

@@ -1,10 +1,8 @@
-"""What a job asks a cluster for: megabytes and minutes, from n, m, d and L alone.
+"""What a job requests from a cluster: megabytes and minutes, from n, m, d and L alone.
 
-Read by the Snakefile, standard library only. No step imports it: a better guess here rebuilds
-nothing.
-
-Operations and bytes are counted, and turned into time at rates that a slow machine exceeds: a job
-that ends early costs nothing, one that is cut off has to start over.
+The Snakefile reads this: standard library only. No step imports it: a better estimate here triggers
+no rebuild. Counts of operations and bytes become times by rates that a slow machine exceeds: a
+job that ends early costs nothing, a job that runs out of time must start again.
 """
 
 import math
@@ -15,28 +13,28 @@ from ntkcond.run.needs import COORDINATES, FLOAT64, INTERPRETER, kernel_file_byt
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
 # on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
 OPERATIONS_PER_SECOND = 3e9
-# What is slower than a matrix product counts as so many operations more, as measured beside one
-# (benchmarks/costs.py): eigenvalues of small kernels 5 n³, a Cholesky factor 0.37 n³, a product of
-# Lanczos', for which the kernel is read from memory, 18 n² (some 75 of them).
+# Operations at the rate of a matrix product, as measured (benchmarks/costs.py): eigenvalues of
+# small kernels 5 n³, a Cholesky factor 0.37 n³, each of Lanczos' 75 products, which read the kernel
+# from memory, 18 n².
 EIGENVALUES, CHOLESKY, LANCZOS = 5, 0.37, 75 * 18
 # Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
 FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
 BYTES_PER_SECOND = 50e6  # a busy shared file system; one gigabit a second is 125e6
 
-# For each second of audio: 1.07 ms of such a core to decode it and turn it into frames, and a third
-# more than 16 kHz, 16 bit FLAC takes on average.
+# For each second of audio: 1.07 ms of such a core to decode it and to compute frames, with a factor
+# of 3; a third more bytes than 16 kHz, 16 bit FLAC has on average.
 AUDIO_OPERATIONS = 3 * 1.07e-3 * OPERATIONS_PER_SECOND
 AUDIO_BYTES = 24_000
 
 # Measured peaks were 0.6 to 1.05 of `ntkcond.run.needs`' estimates (MNIST and digits, L = 10).
 MARGIN = 1.25
-# In a job Snakemake runs twice, one in the other, before the step: 126 MB each, measured with
-# 9.27, and the rest for srun and what is read of a shared file system.
+# In a job, Snakemake runs twice, one in the other: 126 MB each, measured with 9.27. The rest is
+# for srun and cached files.
 SNAKEMAKE = 300_000_000
 START = 10  # minutes: three Pythons, one with torch, from a shared file system; a trivial job: 0.3
 
-# For a data set of the user's own, whose size is known once its file is made.
+# For a user's own data set, whose size is unknown until its file exists.
 UNKNOWN_MEGABYTES = 4000
 UNKNOWN_MINUTES = 240
 
@@ -49,8 +47,8 @@ class Work(NamedTuple):
 
 
 def megabytes(need: int | None, attempt: int) -> int:
-    """`mem_mb` of a job that needs so many bytes: doubled at each further attempt, since a job
-    killed for its memory does not say how much it lacked, and few doublings reach any size."""
+    """`mem_mb` of a job that needs so many bytes; doubled at each further attempt, since a job
+    killed for its memory does not report how much it needed."""
     known = UNKNOWN_MEGABYTES if need is None else math.ceil((MARGIN * need + SNAKEMAKE) / 10**6)
     return known * 2 ** (attempt - 1)
 
@@ -70,8 +68,8 @@ def dataset_need(available: int, features: int) -> int:
 
 
 def dataset_work(available: int, features: int, hours: float = 0) -> Work:
-    """Reading, choosing, scaling and writing samples: a few passes over them. Of audio, all is
-    decoded and turned into frames."""
+    """Reading, choosing, scaling and writing samples: a few passes over them. All audio is decoded
+    and turned into frames."""
     values = available * features
     audio = 3600 * hours
     return Work(20 * values + AUDIO_OPERATIONS * audio, 4 * FLOAT64 * values + AUDIO_BYTES * audio)
@@ -90,27 +88,27 @@ def kernel_work(
 
 def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) -> Work:
     """The closest pair among all samples, for every seed: factors, their products with landmarks,
-    two passes over all pairs' coordinates, and the pairs that are left, as of MNIST."""
-    gradient = features + 2 * depth * width  # numbers kept of one
+    two passes over all pairs' coordinates, and the remaining pairs, as many as for MNIST."""
+    gradient = features + 2 * depth * width  # entries of its factors
     pairs = samples * (samples + 1024) / 2
-    a_pair = 4 * COORDINATES + 0.04 * gradient
-    a_sample = 2.5 * _propagation(features, depth, width) + 1836 * gradient
-    return Work(seeds * (samples * a_sample + pairs * a_pair), FLOAT64 * samples * features)
+    per_pair = 4 * COORDINATES + 0.04 * gradient
+    per_sample = 2.5 * _propagation(features, depth, width) + 1836 * gradient
+    return Work(seeds * (samples * per_sample + pairs * per_pair), FLOAT64 * samples * features)
 
 
 def spectrum_work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int
 ) -> Work:
-    """Eigenvalues of every kernel, all or the extreme ones; the factor that takes the place of K in
-    linear networks, for each kernel and once a seed, and the rank of the inputs."""
+    """Eigenvalues of every kernel, all or the extreme ones; the factor that replaces K in linear
+    networks, for each kernel and once a seed, and the rank of the inputs."""
     blocks = samples // block
-    of_kernel = EIGENVALUES * block**3
+    per_kernel = EIGENVALUES * block**3
     if block > 2000:
-        of_kernel = CHOLESKY * block**3 + LANCZOS * block**2
+        per_kernel = CHOLESKY * block**3 + LANCZOS * block**2
     factor = 4 * block * features * min(block, features)
     per_seed = 4 * features**3 + 2 * (features + depth * width) * features**2
     return Work(
-        seeds * (blocks * (of_kernel + factor) + per_seed) + blocks * factor,
+        seeds * (blocks * (per_kernel + factor) + per_seed) + blocks * factor,
         kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
 
@@ -118,26 +116,24 @@ def spectrum_work(
 def train_work(
     samples: int, test_samples: int, features: int, depth: int, width: int, runs: int, epochs: int
 ) -> Work:
-    """Every run's training and testing: for each weight 6 operations a sample, 2 a test sample."""
+    """All training and testing: for each weight 6 operations a sample, 2 a test sample."""
     weights = features * width + depth * width**2
     operations = runs * epochs * (6 * samples + 2 * test_samples) * weights
     return Work(operations / FLOAT32_ADVANTAGE, 2 * 4 * (samples + test_samples) * features)
 
 
 def descent_work(block: int, features: int, depth: int, width: int, runs: int, steps: int) -> Work:
-    """A forward and a backward pass for each step of each run, as of the deepest network."""
+    """A forward and a backward pass for each step of each run, of the deepest network."""
     return Work(6 * runs * steps * block * (width * features + depth * width**2), 0)
 
 
 def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:
-    """Two products a layer for each pair of samples (`ntkcond.ntk.empirical`); tiles on the
-    diagonal, at most 192 wide on a CPU, are computed in full. And the forward and backward
-    passes."""
+    """Forward and backward passes, and two products a layer for each pair of samples
+    (`ntkcond.ntk.empirical`); tiles on the diagonal, at most 192 wide on a CPU, in full."""
     pairs = n * (n + min(n, 192)) / 2
-    a_pair = 2 * (features + 2 * depth * width)
-    return pairs * a_pair + n * _propagation(features, depth, width)
+    return pairs * 2 * (features + 2 * depth * width) + n * _propagation(features, depth, width)
 
 
 def _propagation(features: int, depth: int, width: int) -> float:
-    """One sample's way forward and backward."""
+    """One sample's forward and backward pass."""
     return 2 * (features + 2 * (depth - 1) * width) * width if depth else 0

@@ -1,6 +1,6 @@
-"""The config: checked at start, and what each rule needs of it.
+"""The config: its check at start, and the settings of each rule.
 
-Read by the Snakefile at every start: nothing heavy is imported here.
+The Snakefile reads this at every start: no heavy imports.
 """
 
 import dataclasses
@@ -23,32 +23,32 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
 
-# The settings of a network, but for those that its path names.
+# The settings of a network that are not in its path.
 NETWORK = tuple(f.name for f in dataclasses.fields(MLP) if f.name not in ("activation", "depth"))
-# What a data set may set for itself instead of the global setting of the same name.
+# Global settings that a data set may override.
 EXPERIMENT = ("seeds", "depths", "block", *NETWORK)
-# The settings of a trained network: an NTK's alone change nothing.
+# The settings of a trained network, without those of an NTK alone.
 TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("ntk_only"))
-# What a training run depends on beside its depth.
+# The settings of a training run beside its depth.
 TRAINING = (
     *(name for name in TRAINED if name != "depth"),
     "convention", "seeds", "learning_rates", "batch", "epochs", "tf32",
 )  # fmt: skip
-# Of the tables and the figure of all training runs: no data set has these for itself.
+# Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
 DATA = ("source", "samples", "seed", "unit_norm")
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
-# Once a start: a corpus may have many files.
+# Cached, since a corpus may have many files.
 corpus_state = functools.cache(corpus.state)
 
 
 def check(config: dict, project: Path | str, scan: bool = True) -> None:
-    """Raises UserError for what is wrong in the config: the key, its value, what is allowed.
+    """Raises UserError for a wrong setting, with its key, its value and the allowed values.
 
-    project: the Snakefile's folder, which has the schema and where relative paths start.
-    scan: whether to look into corpora, too.
+    project: the Snakefile's folder, with the schema; relative paths start in it.
+    scan: whether to read the folders of corpora.
     """
     schema = Path(project, SCHEMA).read_text("utf-8")
     validator = jsonschema.Draft202012Validator(yaml.safe_load(schema))
@@ -61,29 +61,22 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
     known = {spec.datasets for spec in SPECS.values() if spec.datasets}
     for figure in known - config["figures"].keys():
         raise UserError(f"figures.{figure}: is missing. List the data sets of {figure}")
-    for figure, shown in config["figures"].items():
-        if figure not in known:
-            raise UserError(
-                f"figures.{figure}: no such figure of data." + _suggestion(figure, known)
-            )
-        for name in shown:
-            if name not in config["datasets"]:
-                raise UserError(
-                    f"figures.{figure}: {name!r} is not a data set of this config."
-                    + _suggestion(name, config["datasets"])
-                )
+    for figure, names in config["figures"].items():
+        where = f"figures.{figure}"
+        _check_known(figure, known, f"{where}: no figure of this name has data sets.")
+        for name in names:
+            known_here = config["datasets"]
+            _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
             _check_raw_files(config, name, project, scan)
     for figure in ("fig3", "fig_descent"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
-                raise UserError(
-                    f"figures.{figure}: {name} has no labels to learn. Choose another data set"
-                )
+                raise UserError(f"figures.{figure}: {name} has no labels to learn. Remove {name}")
 
 
 def read_command_line(config: dict, given: dict) -> None:
-    """Gives the settings named in `given`, those of --config, the types that YAML would give them:
-    depths=[0, 1] then holds numbers, keep_kernels=false a truth value."""
+    """Converts the settings named in `given`, those of --config, to YAML's types: depths=[0, 1] to
+    numbers, keep_kernels=false to a truth value."""
 
     def typed(value):
         if isinstance(value, str):
@@ -105,11 +98,11 @@ def resolved(path: str, project: Path | str) -> Path:
 
 
 def dataset_settings(config: dict, name: str) -> dict:
-    """What makes the data set's file: source, samples, seed and the source's own options."""
+    """The settings that determine the data set's file: source, samples, seed and options."""
     settings = config["datasets"][name]
     source = settings.get("source", CUSTOM if "file" in settings else name)
     given = {**SOURCES[source].defaults, **settings}
-    options = {key: given[key] for key in sorted(SOURCES[source].options & given.keys())}
+    options = {key: given[key] for key in sorted(SOURCES[source].settings & given.keys())}
     return {
         "source": source,
         "samples": settings.get("samples", "all"),
@@ -120,21 +113,21 @@ def dataset_settings(config: dict, name: str) -> dict:
 
 
 def experiment(config: dict, name: str) -> dict:
-    """EXPERIMENT for the data set: its own settings where it has them."""
+    """The settings EXPERIMENT of the data set, which may override the global ones."""
     dataset = config["datasets"][name]
     return {key: dataset.get(key, config[key]) for key in EXPERIMENT}
 
 
 def training(config: dict, name: str) -> dict:
-    """Depths and TRAINING for the data set: its own training settings where it has them, and the
-    network of its NTKs where these have none. Learning rates from small to large."""
+    """Depths and TRAINING of the data set: from its training settings, else the global ones, else
+    the network of its NTKs. Learning rates in ascending order."""
     dataset = config["datasets"][name].get("training", {})
     found = {**experiment(config, name), **config["training"], **dataset}
     found["learning_rates"] = sorted(map(float, found["learning_rates"]))
     return {key: found[key] for key in ("depths", *TRAINING)}
 
 
-# For each sweep, which figure's data sets it is of.
+# Each sweep has the data sets of this figure.
 SWEEPS = {
     "activations": "fig_activations_ntk",
     "width": "fig_width",
@@ -146,7 +139,7 @@ SWEEPS = {
 
 def sweep_jobs(config: dict, sweep: str) -> list[dict]:
     """Data set and network of each job of a sweep: over all activations, over widths, over n; at
-    infinite width, beside figure 2; of the first layer alone, for Thm 5.1."""
+    infinite width, for figure 2; of the first layer alone, for Thm 5.1."""
     networks = {
         "activations": list(ACTIVATIONS),
         "infinite": config["activations"],
@@ -161,7 +154,7 @@ def sweep_jobs(config: dict, sweep: str) -> list[dict]:
 
 
 def sweep(config: dict, kind: str, name: str, network: str) -> dict:
-    """What a job of the sweep measures of the data set; sizes: n."""
+    """The settings of a job of the sweep; sizes: n."""
     defaults, sweeps = experiment(config, name), config["sweeps"]
     infinite = ["inf"] if has_infinite_width(config, name, network) else []
     found = {
@@ -180,7 +173,7 @@ def sweep(config: dict, kind: str, name: str, network: str) -> dict:
         sizes = [n for n in sweeps["sizes"] if available is None or n <= available]
         found |= {"depths": sweeps["depths"], "widths": [defaults["width"]]}
         found |= {"sizes": sizes or [available], "seeds": sweeps["seeds"]}
-    elif kind == "infinite":  # where seeds do not matter
+    elif kind == "infinite":  # which depends on no seed
         found |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
     elif kind == "first_layer":  # the network of Thm 5.1
         found |= {"depths": [1], "trainable": "first"}
@@ -188,14 +181,13 @@ def sweep(config: dict, kind: str, name: str, network: str) -> dict:
 
 
 def has_infinite_width(config: dict, name: str, network: str) -> bool:
-    """Whether the NTK at infinite width is known: of samples of norm 1, or a homogeneous
-    activation."""
+    """Whether the NTK at infinite width is known: norm 1 or a homogeneous activation."""
     homogeneous = ACTIVATIONS[network].degree is not None
     return homogeneous or bool(config["datasets"][name].get("unit_norm"))
 
 
 def sample_count(config: dict, name: str) -> int | None:
-    """Samples in the data set's file, as far as the config alone tells."""
+    """Samples in the data set's file; None if the config does not determine it."""
     settings = dataset_settings(config, name)
     available = SOURCES[settings["source"]].samples
     if settings["samples"] != "all":
@@ -204,13 +196,13 @@ def sample_count(config: dict, name: str) -> int | None:
 
 
 def test_sample_count(config: dict, name: str) -> int:
-    """Samples in the data set's test split, as far as the config alone tells."""
+    """Samples in the data set's test split; 0 if only a file has it."""
     settings = dataset_settings(config, name)
     return settings.get("hold_out", SOURCES[settings["source"]].test_samples)
 
 
 def feature_count(config: dict, name: str) -> int | None:
-    """Features of a sample of the data set, as far as the config alone tells."""
+    """Features of a sample; None if the config does not determine it."""
     settings = dataset_settings(config, name)
     return settings.get("features", SOURCES[settings["source"]].features)
 
@@ -219,19 +211,13 @@ def _check_dataset(config: dict, name: str) -> None:
     settings = config["datasets"][name]
     where = f"datasets.{name}"
     known = settings.get("source", CUSTOM if "file" in settings else name)
-    if known not in SOURCES:
-        raise UserError(
-            f"{where}: no known data set is called {known!r}."
-            + _suggestion(known, SOURCES.keys() - {CUSTOM})
-            + " A set of your own needs a file: datasets: {" + name + ": {file: samples.npy}}"
-        )  # fmt: skip
+    hint = f" Your own data set needs a file: datasets: {{{name}: {{file: samples.npy}}}}"
+    known_sources = SOURCES.keys() - {CUSTOM} if known != CUSTOM else SOURCES
+    _check_known(known, known_sources, f"{where}: no known data set is called {known!r}.", hint)
     source = SOURCES[known]
-    allowed = {*DATA, *EXPERIMENT, *source.options, "training"}
+    allowed = {*DATA, *EXPERIMENT, *source.settings, "training"}
     for key in settings:
-        if key not in allowed:
-            raise UserError(
-                f"{where}.{key}: {name} has no such setting." + _suggestion(key, allowed)
-            )
+        _check_known(key, allowed, f"{where}.{key}: {name} has no such setting.")
     for key in FOR_ALL:
         if key in settings.get("training", {}):
             raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
@@ -257,31 +243,26 @@ def _check_dataset(config: dict, name: str) -> None:
 def _check_activations(config: dict) -> None:
     named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
     named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
-    named["training.activation"] = config["training"]["activation"]
-    named["descent.activation"] = config["descent"]["activation"]
-    named["sweeps.activation"] = config["sweeps"]["activation"]
+    for section in ("training", "descent", "sweeps"):
+        named[f"{section}.activation"] = config[section]["activation"]
     for dataset, settings in config["datasets"].items():
         trained = settings.get("training", {}).get("activation")
         named[f"datasets.{dataset}.training.activation"] = trained or "relu"
     for where, name in named.items():
-        if name not in ACTIVATIONS:
-            raise UserError(
-                f"{where}: {name!r} is not allowed; it must be one of"
-                f" {', '.join(ACTIVATIONS)}." + _suggestion(name, ACTIVATIONS)
-            )
+        allowed = f"it must be one of {', '.join(ACTIVATIONS)}."
+        _check_known(name, ACTIVATIONS, f"{where}: {name!r} is not allowed; {allowed}")
 
 
 def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -> None:
-    """Snakemake itself would take figures from before for up to date when a raw file is gone, and
-    download into a misspelt folder."""
-    for key in ("file", "labels"):
-        if key not in config["datasets"][name]:
-            continue
-        path = resolved(config["datasets"][name][key], project)
+    """Snakemake alone would call figures up to date whose raw file is gone, and would download into
+    a misspelt folder."""
+    settings = config["datasets"][name]
+    for key in settings.keys() & {"file", "labels"}:
+        where, path = f"datasets.{name}.{key}", resolved(settings[key], project)
         if not path.is_file():
-            raise UserError(f"datasets.{name}.{key}: {path}: no such file")
+            raise UserError(f"{where}: {path}: no such file. Correct the path")
         if not os.access(path, os.R_OK):
-            raise UserError(f"datasets.{name}.{key}: {path}: may not be read")
+            raise UserError(f"{where}: {path}: may not be read. Change its permissions")
     data_dir = resolved(config["data_dir"], project)
     source = SOURCES[dataset_settings(config, name)["source"]]
     raw = [data_dir / raw_file for raw_file in source.raw_files]
@@ -297,31 +278,24 @@ def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -
 
 
 def _check_corpus(config: dict, name: str, folder: Path, scan: bool) -> None:
-    settings = dataset_settings(config, name)
     if scan:
         corpus_state(folder)
-    if not folder.is_dir() and settings["subset"] not in SUBSETS:
-        raise UserError(
-            f"datasets.{name}.subset: {folder}: no such folder, and none that could be downloaded."
-            + _suggestion(settings["subset"], SUBSETS)
-        )
+    if not folder.is_dir():
+        problem = f"{folder}: no such folder, and none that could be downloaded."
+        _check_known(folder.name, SUBSETS, f"datasets.{name}.subset: {problem}")
 
 
 def _check_sizes(config: dict, name: str, source: Source) -> None:
     settings = dataset_settings(config, name)
-    available, held_out = source.samples, settings.get("hold_out", 0)
-    if available is not None and held_out > available - 2:
+    available, held_out = source.samples or math.inf, settings.get("hold_out", 0)
+    rest = available - held_out
+    if rest < 2:
+        problem = f"{held_out} of the {available} samples leaves fewer than two. Lower it"
+        raise UserError(f"datasets.{name}.hold_out: {problem}")
+    if settings["samples"] != "all" and settings["samples"] > rest:
         raise UserError(
-            f"datasets.{name}.hold_out: {held_out} of the {available} samples leaves fewer than two"
-        )
-    if (
-        available is not None
-        and settings["samples"] != "all"
-        and settings["samples"] > available - held_out
-    ):
-        raise UserError(
-            f"datasets.{name}.samples: {settings['samples']} is more than the"
-            f" {available - held_out} training samples of {name}. Lower it, or use all"
+            f"datasets.{name}.samples: {settings['samples']} is more than the {rest} training"
+            f" samples of {name}. Lower it, or use all"
         )
     samples = sample_count(config, name)
     if samples is not None:
@@ -329,8 +303,7 @@ def _check_sizes(config: dict, name: str, source: Source) -> None:
 
 
 def audio_hours(config: dict, name: str) -> float:
-    """Hours of audio that the data set is chosen from: those published, or as many as of the
-    paper's subset."""
+    """Hours of audio in the data set's subset; of an unknown one, as in the paper's subset."""
     settings = dataset_settings(config, name)
     if not SOURCES[settings["source"]].corpus:
         return 0
@@ -338,23 +311,26 @@ def audio_hours(config: dict, name: str) -> float:
 
 
 def corpus_folder(config: dict, name: str, data_dir: Path | str) -> Path:
-    """Where the corpus of the data set lies, below the folder of raw files."""
+    """Folder of the data set's corpus, below the folder of raw files."""
     return Path(data_dir, corpus.FOLDER, dataset_settings(config, name)["subset"])
 
 
 def _explanation(error: jsonschema.ValidationError) -> str:
     where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-    where = where.lstrip(".")
     if error.validator == "additionalProperties":
         allowed = error.schema.get("properties", {})
         key = next(key for key in error.instance if key not in allowed)
-        full = f"{where}.{key}" if where else key
-        return f"{full}: no such setting." + _suggestion(key, allowed)
+        return f"{where}.{key}: no such setting.".lstrip(".") + _suggestion(key, allowed)
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
-        return f"{f'{where}.{missing}' if where else missing}: is missing"
-    allowed = error.schema.get("description", error.message)
+        return f"{where}.{missing}: is missing. Add it".lstrip(".")
+    allowed, where = error.schema.get("description", error.message), where.lstrip(".")
     return f"{where or 'the config'}: {error.instance!r} is not allowed; it must be {allowed}"
+
+
+def _check_known(word: str, known: Iterable[str], problem: str, hint: str = "") -> None:
+    if word not in known:
+        raise UserError(problem + _suggestion(word, known) + hint)
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which files a corpus has, remembered for the jobs of a cluster."""
+"""The state of each corpus, stored for the jobs of a cluster."""
 
 import json
 import os
@@ -11,9 +11,9 @@ MEMORY = RECORDED / "corpora.json"
 
 
 def remembered_state(folder: Path, in_cluster: bool) -> str:
-    """`ntkcond.datasets.speech.corpus.state`. A cluster's job takes the word of the run that
-    submitted it: to look through 28,539 files of a shared file system takes long, and meanwhile it
-    may have others. Raises UserError for a folder that is no corpus."""
+    """`ntkcond.datasets.speech.corpus.state`. A cluster's job uses the state that the submitting
+    run found: to read 28,539 files of a shared file system takes long, and they may change
+    meanwhile. Raises UserError for a folder that is no corpus."""
     known = json.loads(MEMORY.read_text("utf-8")) if MEMORY.is_file() else {}
     if in_cluster and str(folder) in known:
         return known[str(folder)]

@@ -65,9 +65,13 @@ class Freshness:
 
     def accept(self, jobs: Iterable[Job]) -> None:
         """Takes their outputs for what they should be, as `snakemake --touch` asks."""
-        for job in jobs:
-            made_with = read(job.outputs[0])
-            self._accepted[job.outputs[0]] = self._pair(job, made_with)
+        jobs = set(jobs)
+        inputs_first = dict.fromkeys(up for job in jobs for up in self.graph.upstream(job))
+        for job in inputs_first:
+            if job in jobs:
+                made_with = read(job.outputs[0])
+                self._accepted[job.outputs[0]] = self._pair(job, made_with)
+                self._differences[job.outputs[0]] = []  # its users then take it as it is
         ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
         ACCEPTED.write_text(json.dumps(self._accepted, indent=1), "utf-8")
 

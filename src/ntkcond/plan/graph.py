@@ -38,7 +38,7 @@ _REGEXES = {
 RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """How files are made. outputs: the first decides; inputs: by option of the step, results of
     other jobs, or files from outside. settings: the step's other options. chosen: modules that the
@@ -151,11 +151,12 @@ class Graph:
                     words += [f"--{key}", json.dumps(job.settings[key], ensure_ascii=False)]
             for name, paths in job.inputs.items():
                 words += ["--input", name, *paths]
-            return shlex.join(words)
-        values = {**job.settings, **unrecorded}
+            values = dict(unrecorded)
+        else:
+            words, values = [], {**job.settings, **unrecorded}
         if job.rule == "dataset":
             values |= job.inputs
-        words = [
+        words += [
             f"--{name.replace('_', '-')}={','.join(map(str, _as_list(value)))}"
             for name, value in values.items()
         ]

@@ -1,12 +1,15 @@
 """Why jobs run, in words: kernel × 22: width 512 → 1024."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from pathlib import Path
 from typing import Protocol
 
+from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.freshness import Difference, Freshness
+from ntkcond.plan.graph import PATTERNS, Job
 from ntkcond.run.digests import PACKAGE, module_file
+from ntkcond.run.record import read
 
 SHOWN = 5  # differences of one kind in a line
 LONGEST = 40  # characters of a setting's value
@@ -24,15 +27,12 @@ def of_run(freshness: Freshness, jobs: Sequence[tuple[str, Sequence[str], Snakem
     """A line for each rule and reason. jobs: those that will run, by rule, outputs and Snakemake's
     reason, in their order."""
     outputs = {path for _, paths, _ in jobs for path in paths}
+    order = {rule: position for position, rule in enumerate([*PATTERNS, *SPECS])}
     groups = Counter(
         (rule, "; ".join(_reasons(freshness, paths, reason, outputs)))
-        for rule, paths, reason in jobs
+        for rule, paths, reason in sorted(jobs, key=lambda job: order.get(job[0], -1))
     )
-    lines = [
-        f"    {rule}{f' × {count}' if count > 1 else ''}: {words}"
-        for (rule, words), count in groups.items()
-    ]
-    return "\n".join(["Reasons:", *lines])
+    return "\n".join(["Why these jobs run:", *_lines(groups)])
 
 
 def _reasons(
@@ -40,18 +40,58 @@ def _reasons(
 ) -> list[str]:
     if reason.incomplete_output:
         return ["the last run left it incomplete"]
-    if not all(map(os.path.exists, paths)):
+    if not all(Path(path).exists() for path in paths):
         return ["not built yet"]
     job = freshness.graph.maker(paths[0])
     found = freshness.differences(job) if job else []
     words = in_words(d for d in found if d.aspect != "inputs" or d.name not in will_run)
     if changed := sorted(set(map(str, reason.updated_input)) - will_run):
-        words.append(f"changed file {', '.join(changed[:SHOWN])}")
+        words.append(f"changed file {_listed(changed)}")
     if job:
         rebuilt = (path for files in job.inputs.values() for path in files if path in will_run)
         if rules := dict.fromkeys(freshness.graph.maker(path).rule for path in rebuilt):
-            words.append(f"input rebuilt: {', '.join(rules)}")
+            words.append(f"input rebuilt: {_listed(list(rules))}")
     return words or ["forced by the command line" if reason.forced else "asked for"]
+
+
+def of_file(freshness: Freshness, job: Job, path: str) -> tuple[bool, str]:
+    """Whether a file of the job is up to date, and why: what differs anywhere upstream, or what the
+    file was made with."""
+    found = {each: freshness.differences(each) for each in freshness.graph.upstream(job)}
+    stale = {
+        output for each, differences in found.items() if differences for output in each.outputs
+    }
+    groups: Counter[tuple[str, str]] = Counter()
+    for each, differences in found.items():
+        words = in_words(d for d in differences if d.aspect != "inputs" or d.name not in stale)
+        if words:
+            groups[each.rule, "; ".join(words)] += 1
+    if not Path(path).exists():
+        return False, f"{path} does not exist: snakemake {path} makes it"
+    if stale:
+        return False, "\n".join([f"{path} is out of date:", *_lines(groups)])
+    return True, "\n".join([f"{path} is up to date. It was made with:", *_made_with(job)])
+
+
+def _made_with(job: Job) -> list[str]:
+    made_with = read(job.outputs[0]) or {}
+    inputs = [name for files in made_with["inputs"].values() for name in files]
+    packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
+    return [
+        f"    step: ntkcond.steps.{made_with['step']}",
+        f"    settings: {made_with['settings']}",
+        f"    inputs: {_listed(inputs) or 'none'}",
+        f"    code: {', '.join(made_with['code'])}",
+        f"    packages: {packages}",
+    ]
+
+
+def _lines(groups: Counter[tuple[str, str]]) -> list[str]:
+    """kernel × 22: width 512 → 1024"""
+    return [
+        f"    {rule}{f' × {count}' if count > 1 else ''}: {words}"
+        for (rule, words), count in groups.items()
+    ]
 
 
 def in_words(differences: Iterable[Difference]) -> list[str]:
@@ -60,11 +100,12 @@ def in_words(differences: Iterable[Difference]) -> list[str]:
     for difference in dict.fromkeys(map(_hashable, differences)):
         kind, words = _in_words(difference)
         kinds.setdefault(kind, []).append(words)
-    return [
-        f"{kind}{', '.join(words[:SHOWN])}"
-        + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
-        for kind, words in kinds.items()
-    ]
+    return [f"{kind}{_listed(words)}" for kind, words in kinds.items()]
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more
 
 
 def _hashable(difference: Difference) -> Difference:

@@ -1,4 +1,4 @@
-"""What each job asks for: threads, memory, time, a GPU; from the sizes in the config alone."""
+"""What each job requests: threads, memory and time, from the sizes in the config alone."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -26,14 +26,12 @@ WORK = {
     "descent": cluster.descent_work,
     "sgd": cluster.train_work,
 }
-# One thread up to so many samples: such jobs run side by side.
-SMALL = 4096
-# Of a cluster's node: most nodes have as many cores, and soon have them free.
-CLUSTER_THREADS = 8
+SMALL = 4096  # samples: up to so many a job has one thread, so that several run side by side
+CLUSTER_THREADS = 8  # most nodes have as many cores, and soon have them free
 
 
 def need(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Need | None:
-    """Memory of a job; None while only its input tells how many samples and features it has."""
+    """Memory of a job; None if the config does not determine its samples and features."""
     return _at_sizes(NEEDS[rule], settings, rule, wildcards)
 
 
@@ -58,8 +56,8 @@ def minutes(
 def threads(
     settings: dict, rule: str, wildcards: Mapping[str, str], cores: int, elsewhere: bool
 ) -> int:
-    """As many as serve one job and leave some for the others. elsewhere: on other machines than
-    this one, which has so many cores."""
+    """Threads that serve one job and leave some for others. cores: of this machine; elsewhere:
+    whether jobs run on other machines."""
     most = CLUSTER_THREADS if elsewhere else cores
     name = wildcards["dataset"]
     if rule == "dataset":  # audio is decoded by as many as the machine has
@@ -82,7 +80,7 @@ def threads(
 def _at_sizes(
     function: Callable, settings: dict, rule: str, wildcards: Mapping[str, str]
 ) -> Need | Work | int | None:
-    """The function at the sizes of a job, those that it takes."""
+    """The function at those sizes of a job that are its parameters."""
     sizes = _sizes(settings, rule, wildcards)
     taken = inspect.signature(function).parameters
     return sizes and function(**{name: sizes[name] for name in taken if name in sizes})

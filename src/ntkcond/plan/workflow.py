@@ -1,7 +1,7 @@
 """The plan of one Snakemake workflow, and every use that it makes of Snakemake's own objects.
 
 `Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, each
-held by tests/plan/test_workflow.py:
+held by tests/plan/test_snakemake.py:
 
 - `workflow.dag.forcefiles`: files that are forced are run and shown like those of --forcerun.
   Nothing documented lets a workflow say that a result is out of date for a reason of its own.
@@ -35,6 +35,9 @@ from ntkcond.plan.graph import PATTERNS, Graph, Job
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
+# The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
+# place of the shell (exec), to be Snakemake's own children and end with it (ntkcond.run.command).
+STEPS = f"exec {shlex.quote(sys.executable)} -m ntkcond.steps"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 GPUS = Path("/proc/driver/nvidia/gpus")  # Linux; where it is absent, there is no GPU
 
@@ -76,8 +79,6 @@ class Plan:
 
     def _at_start(self) -> None:
         """Once, in the process that a person started."""
-        # Steps take the place of their shell (exec): they are this process' children, and end with
-        # it (ntkcond.run.command).
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
         if not self.workflow.is_main_process:
             return
@@ -86,11 +87,6 @@ class Plan:
         from snakemake.logging import logger
 
         logger.addHandler(_AtRunInfo(self._say_reasons))
-
-    @property
-    def python(self) -> str:
-        """The interpreter that runs Snakemake also runs the steps, whatever is first on PATH."""
-        return f"exec {shlex.quote(sys.executable)} -m ntkcond.steps"
 
     @functools.cached_property
     def freshness(self) -> Freshness:
@@ -113,16 +109,35 @@ class Plan:
 
         return exit_on_mistake(inputs)
 
-    def options(self, rule: str) -> Callable:
-        """The step's settings as words of its command line, and what else changes no result."""
-        unrecorded = {"device": self.config["device"]} if rule in requests.NEEDS else {}
+    def command(self, rule: str) -> Callable:
+        """The step of a rule with its settings, and with options that change no result."""
+        unrecorded: dict[str, object] = {}
+        if rule in requests.NEEDS:
+            unrecorded["device"] = self.config["device"]
+        if rule in ("corpus", "dataset"):
+            unrecorded["data_dir"] = self.graph.data_dir
+        if rule in self.specs:
+            unrecorded["output"] = self.graph.job(rule).outputs[0]
         if rule == "sgd":
             unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
+        step = "artefact" if rule in self.specs else rule
 
-        def options(wildcards, output) -> str:
-            return self.graph.command_line(self.job(rule, wildcards), unrecorded)
+        def command(wildcards, output) -> str:
+            options = self.graph.command_line(self.job(rule, wildcards), unrecorded)
+            mirrors = f" {self._mirrors}" if rule == "corpus" and self._mirrors else ""
+            return f"{STEPS}.{step} {options}{mirrors}"
 
-        return options
+        return command
+
+    def download_command(self) -> Callable:
+        """The step that downloads a raw file."""
+
+        def command(wildcards, output) -> str:
+            raw_file = wildcards.raw_file
+            options = f"--source {self.raw_files[raw_file]} --raw-file {raw_file} {self._mirrors}"
+            return f"{STEPS}.download {options}"
+
+        return command
 
     def threads(self, rule: str) -> Callable:
         def threads(wildcards) -> int:
@@ -182,7 +197,10 @@ class Plan:
 
         return about
 
-    # Downloads.
+    @property
+    def raw_pattern(self) -> str:
+        """Path of a raw file."""
+        return f"{self.graph.data_dir}/{{raw_file}}"
 
     @property
     def raw_files(self) -> dict[str, str]:
@@ -190,13 +208,13 @@ class Plan:
         return {name: source for source, known in SOURCES.items() for name in known.raw_files}
 
     @property
-    def mirrors(self) -> str:
+    def _mirrors(self) -> str:
         """As options. Which server a checked file came from changes no result."""
+        names = self.config["datasets"]
+        datasets = (config.dataset_settings(self.config, name) for name in names)
         return shlex.join(
             f"--mirror={dataset['source']}={url}"
-            for dataset in (
-                config.dataset_settings(self.config, n) for n in self.config["datasets"]
-            )
+            for dataset in datasets
             for url in dataset.get("mirrors", [])
         )
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = (f"{PACKAGE}.plan", f"{PACKAGE}.run")
+NO_NUMBERS = (f"{PACKAGE}.plan", f"{PACKAGE}.run", f"{PACKAGE}.why")
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "h5py": "h5py",

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, then renamed into it."""
+"""Complete files or none: each is written under a temporary name, then renamed."""
 
 import contextlib
 import errno
@@ -19,18 +19,15 @@ from ntkcond.run.errors import UserError
 from ntkcond.run.record import sidecar
 from ntkcond.run.units import size
 
-KEEP_NOTHING = (
-    "Nothing was left half-written. Free some space and run again; keep_kernels: false in the"
-    " config keeps no kernels"
-)
+FULL_DISK = "No partial file is left. Free some space, or set keep_kernels: false, and run again"
 
 
 @contextlib.contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
-    """A temporary path in the same folder, renamed to `path` when the block ends well.
+    """A temporary path in the same folder, renamed to `path` when the block succeeds.
 
-    A killed or failed block leaves no file at `path`, or the old one untouched. Leftovers of
-    killed processes are cleared at the next write. Raises UserError when the disk is full.
+    A killed or failed block leaves no file at `path`, or the old one unchanged. The next write
+    removes leftovers of killed processes. Raises UserError when the disk is full.
     """
     path = Path(path)
     with explained(path):
@@ -49,7 +46,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Those of processes of this machine that are gone; of other machines nothing is known."""
+    """Leftovers of dead processes of this machine; those of other machines may be alive."""
     prefix = f".{path.name}.{socket.gethostname()}."
     for leftover in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
         pid = leftover.name.removeprefix(prefix).removesuffix(".tmp")
@@ -58,7 +55,7 @@ def _clear_leftovers(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """The new name, too, is to outlast a power cut."""
+    """Makes the new name, too, outlast a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -67,19 +64,17 @@ def _sync(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explained(path: Path, of_full_disk: str = KEEP_NOTHING) -> Iterator[None]:
-    """Turns a full disk or a forbidden place into a UserError that names it."""
+def explained(path: Path, full_disk_hint: str = FULL_DISK) -> Iterator[None]:
+    """Turns a full disk or a write-protected folder into a UserError that names it."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # h5py reports some failed writes as RuntimeError
         number = getattr(error, "errno", None)
         text = str(error)
         if number in (errno.ENOSPC, errno.EDQUOT) or "No space left" in text:
-            there = next(folder for folder in path.absolute().parents if folder.is_dir())
-            free = shutil.disk_usage(there).free
-            raise UserError(
-                f"{path}: the disk is full ({size(free)} left). {of_full_disk}"
-            ) from error
+            folder = next(folder for folder in path.absolute().parents if folder.is_dir())
+            left = size(shutil.disk_usage(folder).free)
+            raise UserError(f"{path}: the disk is full ({left} left). {full_disk_hint}") from error
         if number in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise UserError(
                 f"{path}: cannot be written ({os.strerror(number)}). Make its folder writable,"
@@ -89,8 +84,7 @@ def explained(path: Path, of_full_disk: str = KEEP_NOTHING) -> Iterator[None]:
 
 
 def require_space(path: Path | str, size_needed: int, hint: str) -> None:
-    """Raises UserError, with the hint, if the disk of `path` has less than `size_needed` bytes
-    free."""
+    """Raises UserError, with the hint, if fewer than `size_needed` bytes are free for `path`."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(path.parent).free
@@ -109,15 +103,15 @@ def write_hdf5(path: Path | str, record: dict | None = None) -> Iterator[h5py.Fi
                     file.attrs["provenance"] = json.dumps(record)
                 yield file
         finally:
-            if disk.failure:  # whatever h5py then makes of it, an AttributeError for one
+            if disk.failure:  # h5py may then raise anything, such as an AttributeError
                 raise disk.failure
 
 
 class _Disk(io.FileIO):
-    """A file for HDF5 to write to that fails once.
+    """A file for HDF5 whose writes fail only once.
 
-    HDF5 cannot close a file that it could not write, and crashes the process when it is made to.
-    So the first failed write is reported, and whatever HDF5 still has to flush is let go of.
+    HDF5 crashes the process when it closes a file after a failed write. So only the first failure
+    is reported, and later writes are dropped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -130,7 +124,7 @@ class _Disk(io.FileIO):
             return len(view)
         try:
             done = 0
-            while done < len(view):  # a write may be cut short, by a full disk for one
+            while done < len(view):  # a write may be partial, for example on a full disk
                 done += super().write(view[done:])
         except OSError as error:
             self.failure = error
@@ -139,14 +133,14 @@ class _Disk(io.FileIO):
 
 
 def write_csv(path: Path | str, table) -> None:
-    """A pandas table as CSV at `path`, by `replacing`; floats to the last digit."""
+    """A pandas table as CSV at `path`, by `replacing`; floats with all digits."""
     with replacing(path) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
 
 
 @contextlib.contextmanager
 def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
-    """An HDF5 file for reading. Raises UserError if it is not there or damaged."""
+    """An HDF5 file for reading. Raises UserError if it is missing or damaged."""
     try:
         file = h5py.File(path, "r")
     except FileNotFoundError:

@@ -1,5 +1,4 @@
-"""The machine that a step runs on: its device, threads, and memory, which is asked for
-beforehand."""
+"""The machine of a step: its device, its threads, and a check of its memory beforehand."""
 
 import math
 import os
@@ -16,7 +15,7 @@ OWN_GROUP = Path("/proc/self/cgroup")
 
 
 def require_memory(need: Need, device: torch.device | None = None) -> None:
-    """Raises UserError if `need` is more than there is, before anything is computed."""
+    """Raises UserError if `need` exceeds the available memory, before any computation."""
     free = available_memory(device)
     if need.bytes > free:
         where = "of GPU memory" if device is not None and device.type == "cuda" else "of memory"
@@ -26,7 +25,7 @@ def require_memory(need: Need, device: torch.device | None = None) -> None:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device for "auto", "cpu" or "cuda". Raises UserError if CUDA is asked for and absent."""
+    """The device for "auto", "cpu" or "cuda". Raises UserError for cuda without a CUDA GPU."""
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError(
             f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA GPU here."
@@ -38,23 +37,21 @@ def resolve_device(name: str) -> torch.device:
 
 
 def use_threads(count: int | None) -> None:
-    """Limits torch to `count` threads, or to the processors that this process may use."""
+    """Limits torch to `count` threads, or to the processors available to this process."""
     torch.set_num_threads(count or len(os.sched_getaffinity(0)))
 
 
 def available_memory(device: torch.device | None = None) -> int:
-    """Bytes that this process may still take: of the GPU, or of RAM within its control group."""
+    """Bytes available to this process: of the GPU, or of RAM within its control group."""
     if device is not None and device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return min(psutil.virtual_memory().available, _left_in_group())
 
 
-def _left_in_group(root: Path = Path("/sys/fs/cgroup"), own: Path = OWN_GROUP) -> float:
+def _left_in_group(root: Path = Path("/sys/fs/cgroup"), group_file: Path = OWN_GROUP) -> float:
     """Bytes below the limits of this process's control group (v2) and those above it."""
     left = math.inf
-    if not own.is_file():
-        return left
-    for line in own.read_text().splitlines():
+    for line in group_file.read_text().splitlines() if group_file.is_file() else ():
         if line.startswith("0::/"):
             group = root / line.removeprefix("0::/")
             while group.is_relative_to(root):
@@ -72,6 +69,6 @@ def _below_limit(group: Path) -> float:
         return math.inf
     if limit == "max":
         return math.inf
-    # files cached in memory count as used, and make way when memory is wanted
+    # cached files count as used, but the kernel drops them for a process that needs memory
     cached = int(statistics[statistics.index("inactive_file") + 1])
     return int(limit) - used + cached

@@ -1,4 +1,4 @@
-"""How far a long job is: a bar on a terminal, a line in the log now and then."""
+"""Progress of a long job: a bar on a terminal, and a line in the log every 30 s."""
 
 import logging
 import sys
@@ -15,7 +15,7 @@ log = logging.getLogger("ntkcond")
 
 
 def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with a progress bar on a terminal and a line in the log now and then."""
+    """The items; shows and logs the progress as they are taken."""
     started = last = time.monotonic()
     # miniters=1: a tile may take seconds
     bar = tqdm(items, label, total, leave=False, disable=not sys.stderr.isatty(), miniters=1)

@@ -2,7 +2,7 @@
 
 A figure's or a table's module in `ntkcond.artefacts` has `table`, which takes the inputs and
 settings that its SPEC names and gives the numbers; `draw` makes a figure of them, `markdown` and
-`html` texts. """
+`html` texts."""
 
 import argparse
 import importlib

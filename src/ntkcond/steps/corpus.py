@@ -1,6 +1,6 @@
-"""What FLAC files a corpus of speech has, from their headers: results/corpora/{dataset}.h5.
+"""The FLAC files of a corpus of speech, from their headers: results/corpora/{dataset}.h5.
 
-Where the corpus is not in data_dir, it is downloaded first.
+Downloads the corpus first if it is not in data_dir.
 """
 
 import importlib
@@ -9,14 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ntkcond.datasets.speech.corpus import (
-    FOLDER,
-    SAMPLE_RATE,
-    files_in,
-    in_order,
-    read_utterance,
-    state,
-)
+from ntkcond.datasets.speech import corpus
 from ntkcond.datasets.speech.subsets import SUBSETS
 from ntkcond.run import command
 from ntkcond.run.files import write_hdf5
@@ -24,25 +17,25 @@ from ntkcond.run.progress import progress
 
 
 def main(arguments: Namespace) -> None:
-    """Writes for each file its path below the subset's folder, samples of audio, the md5 of its
-    audio and what is wrong with it, in the corpus' order; `problem` is empty where nothing is."""
+    """Writes for each file, in the order of the corpus, its path below the subset's folder, samples
+    of audio, the md5 of its audio and its problem, which is empty for a good file."""
     a = arguments
-    # By name, and so no part of this step's code: how files are fetched changes nothing in them.
+    # By name, so that it is no part of this step's code: a download changes nothing in the files.
     importlib.import_module("ntkcond.datasets.speech.archive").obtain(
         a.subset, a.data_dir, command.mirrors_of(a, "librispeech")
     )
-    folder = a.data_dir / FOLDER / a.subset
+    folder = a.data_dir / corpus.FOLDER / a.subset
     if a.record:
-        a.record["inputs"]["corpus"] = {folder.name: state(folder)}
-    files = (Path(file.path).relative_to(folder).as_posix() for file in files_in(folder))
-    paths = sorted(files, key=in_order)
+        a.record["inputs"]["corpus"] = {folder.name: corpus.state(folder)}
+    files = (Path(file.path).relative_to(folder).as_posix() for file in corpus.files_in(folder))
+    paths = sorted(files, key=corpus.in_order)
     samples = np.zeros(len(paths), np.int64)
     md5 = np.zeros((len(paths), 16), np.uint8)
     problems = [""] * len(paths)
     first: dict[str, str] = {}
     for i, path in enumerate(progress(paths, len(paths), f"headers of {a.subset}")):
         try:
-            utterance = read_utterance(folder, path)
+            utterance = corpus.read_utterance(folder, path)
             if first.setdefault(utterance.name, path) != path:
                 raise ValueError(f"is there twice, also as {first[utterance.name]}")
         except OSError as error:
@@ -53,7 +46,7 @@ def main(arguments: Namespace) -> None:
             samples[i], md5[i] = utterance.samples, np.frombuffer(utterance.md5, np.uint8)
     good = [path for path, problem in zip(paths, problems, strict=True) if not problem]
     speakers = len({Path(path).name.partition("-")[0] for path in good})
-    hours = samples.sum() / SAMPLE_RATE / 3600
+    hours = samples.sum() / corpus.SAMPLE_RATE / 3600
     described = description(a.subset, len(good), speakers, hours)
     published = SUBSETS.get(a.subset)
     partial = published is not None and len(good) < published.utterances
@@ -71,7 +64,7 @@ def main(arguments: Namespace) -> None:
 
 
 def description(subset: str, utterances: int, speakers: int, hours: float) -> str:
-    """How much of the published subset is there."""
+    """Size of the corpus, as a part of the published subset."""
     if subset not in SUBSETS:
         return f"{utterances:,} utterances of {speakers} speakers, {hours:.2f} h"
     whole = SUBSETS[subset]

@@ -5,32 +5,24 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
-from ntkcond.datasets import registry
-from ntkcond.datasets.samples import (
-    Samples,
-    choose,
-    constant_features,
-    defects,
-    hold_out,
-    with_unit_norm,
-)
+from ntkcond.datasets import registry, samples
 from ntkcond.run import command
 from ntkcond.run.files import write_hdf5
 
 
 def main(arguments: Namespace) -> None:
-    """Writes x, where each sample is from and, where there are any, y, x_test, y_test
+    """Writes x, the origin of each sample and, if available, y, x_test, y_test
     (`ntkcond.datasets.samples`)."""
     a = arguments
-    chosen = samples(a)
+    chosen = choose(a)
     if a.unit_norm:
-        chosen = with_unit_norm(chosen)
+        chosen = samples.with_unit_norm(chosen)
     for kind, count in chosen.left_out.items():
         command.log.warning("%s: left out: %d %s", a.output.stem, count, kind)
-    for defect in defects(chosen.x):
+    for defect in samples.defects(chosen.x):
         command.log.warning("%s: %s", a.output.stem, defect)
-    same, features = constant_features(chosen.x), chosen.x.shape[1]
-    command.log.info("%s: %d of %d features are constant", a.output.stem, same, features)
+    constant, features = samples.constant_features(chosen.x), chosen.x.shape[1]
+    command.log.info("%s: %d of %d features are constant", a.output.stem, constant, features)
     with write_hdf5(a.output, a.record) as file:
         arrays = {name: getattr(chosen, name) for name in ("x", "y", "x_test", "y_test")}
         for name, array in {**arrays, **chosen.origin}.items():
@@ -41,15 +33,15 @@ def main(arguments: Namespace) -> None:
         file.attrs["sha256"] = hashlib.sha256(chosen.x.tobytes()).hexdigest()
 
 
-def samples(a: Namespace) -> Samples:
-    """Those that the arguments ask for."""
+def choose(a: Namespace) -> samples.Samples:
+    """The samples that the arguments describe."""
     reader = registry.module(a.source)
     if registry.SOURCES[a.source].corpus:
         return reader.draw(a.corpus, a.data_dir, vars(a))
     raw = reader.load(a.data_dir, vars(a))
     if a.hold_out:
-        raw = hold_out(raw, a.hold_out, a.seed)
-    return choose(raw, a.samples, a.seed, a.scale)
+        raw = samples.hold_out(raw, a.hold_out, a.seed)
+    return samples.choose(raw, a.samples, a.seed, a.scale)
 
 
 def interval(text: str) -> tuple[float, float]:
@@ -69,12 +61,12 @@ if __name__ == "__main__":
     options.add_argument("--features", type=int, help="dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_input("--file", help="custom: .npy, .npz or .h5")
-    # of a corpus of speech
+    # for a corpus of speech
     options.add_input("--corpus", help="results/corpora/*.h5, its files")
     options.add_input("--labels", help="phone labels; default: the speaker")
     options.add_argument("--subset", help="such as train-clean-100")
     options.add_argument("--mel", type=command.at_least(1), help="filters of the filterbank")
-    options.add_argument("--splice", type=command.at_least(1), help="neighbouring frames in a sample")
+    options.add_argument("--splice", type=command.at_least(1), help="frames in a sample")
     options.add_argument("--normalise", choices=["utterance", "speaker", "global", "none"])
     options.add_argument("--bad-utterances", choices=["refuse", "skip"], help="default: refuse")
     options.add_unrecorded("--threads", type=command.at_least(1), default=1)

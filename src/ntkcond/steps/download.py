@@ -8,7 +8,7 @@ from ntkcond.run import command
 
 
 def main(arguments: Namespace) -> None:
-    """Leaves the raw file at output; one that is there and whole is not touched."""
+    """Downloads the raw file to output; a complete file stays untouched."""
     a = arguments
     mirrors = command.mirrors_of(a, a.source)
     downloads = registry.module(a.source).downloads(mirrors or None)

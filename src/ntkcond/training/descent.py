@@ -1,9 +1,8 @@
-"""Full-batch gradient descent on the square loss, to hold its rate against the NTK's bound.
+"""Full-batch gradient descent on the square loss, to compare its rate with the NTK's bound.
 
-While the NTK K stays what it was at initialisation, the residual r = f(X) − y of
-½ ‖f(X) − y‖² follows rₜ₊₁ = (I − η K) rₜ. With η = 1/λ_max that is ‖rₜ‖ ≤ (1 − 1/κ)ᵗ ‖r₀‖: a
-smaller κ, a faster descent, which is the link on which the paper's Section 6 rests. Wide networks
-keep their NTK; those here train for real, and need not.
+While the NTK K keeps its initial value, the residual r = f(X) − y of ½ ‖f(X) − y‖² follows
+rₜ₊₁ = (I − η K) rₜ. With η = 1/λ_max that is ‖rₜ‖ ≤ (1 − 1/κ)ᵗ ‖r₀‖: a smaller κ gives a faster
+descent, the link behind the paper's Section 6. Wide networks keep their NTK; those here may not.
 """
 
 from collections.abc import Iterator, Sequence

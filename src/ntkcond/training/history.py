@@ -1,4 +1,4 @@
-"""What training runs came to, epoch by epoch."""
+"""Losses, accuracies and times of training runs, epoch by epoch."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ MEASURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "wall_
 
 
 class Epoch(NamedTuple):
-    """What an epoch came to, for each of R runs: float64 (R,).
+    """The measures of an epoch, for each of R runs: float64 (R,).
 
-    train_loss, train_accuracy: mean over the epoch's samples, each before the step that it is
-    part of. test_loss, test_accuracy: after the epoch, NaN without a test split. Losses are in
-    nats, accuracies between 0 and 1. wall_s: seconds for all R, testing included.
+    train_loss, train_accuracy: mean over the epoch's samples, each before its step. test_loss,
+    test_accuracy: after the epoch, NaN without a test split. Losses are in nats, accuracies between
+    0 and 1. wall_s: seconds for all R, testing included.
     """
 
     number: int
@@ -24,10 +24,10 @@ class Epoch(NamedTuple):
 
 
 class History:
-    """What runs came to: for each of MEASURES an array (runs, epochs) float64, NaN where nothing
-    was measured; diverged_epoch (runs,) int64, 0 for a run that did not diverge.
+    """For each of MEASURES an array (runs, epochs) float64, NaN where nothing was measured;
+    diverged_epoch (runs,) int64, 0 for a run that did not diverge.
 
-    A run diverges in the first epoch at whose end a loss is not finite; of it and later ones only
+    A run diverges in the first epoch that ends with a loss that is not finite; from then on only
     the time is kept. wall_s is an epoch's time divided by the runs that were trained together.
     """
 
@@ -36,7 +36,7 @@ class History:
         self.diverged_epoch = np.zeros(runs, dtype=np.int64)
 
     def record(self, chunk: slice, epoch: Epoch) -> None:
-        """Enters an epoch of the runs of a chunk."""
+        """Stores an epoch of the runs of a chunk."""
         tested = ~np.isnan(epoch.test_accuracy)
         finite = np.isfinite(epoch.train_loss) & (np.isfinite(epoch.test_loss) | ~tested)
         diverged = self.diverged_epoch[chunk]  # a view
@@ -47,5 +47,5 @@ class History:
         self.measures["wall_s"][chunk, epoch.number - 1] = epoch.wall_s / len(diverged)
 
     def all_diverged(self, chunk: slice) -> bool:
-        """Whether nothing is left to train in the chunk."""
+        """Whether every run of the chunk has diverged."""
         return bool(self.diverged_epoch[chunk].all())

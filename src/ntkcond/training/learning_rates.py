@@ -1,4 +1,4 @@
-"""Which learning rate of those tried is shown: the one with the lowest final training loss."""
+"""The best learning rate of those tried: the one with the lowest final training loss."""
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,15 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     """The best learning rate of each (dataset, depth), from the table of all training runs.
 
     Best is the lowest training loss of the last epoch, mean over seeds; a rate at which any seed
-    diverged is out. rate_for: "depth" chooses for each depth on its own; "dataset" one rate for all
-    depths of a data set, by the mean over depths of the loss's logarithm, as the losses of depths
-    are decades apart. Columns dataset, depth, learning_rate (NaN where at every rate one of these
-    runs diverged) and at_edge: whether it is the lowest or highest of those tried, or the only one;
-    else empty. Beyond the edge there may be a better one.
+    diverged is excluded. rate_for: "depth" chooses a rate for each depth; "dataset" one for all
+    depths of a data set, by the mean over depths of the loss's logarithm, since their losses are
+    decades apart. Columns dataset, depth, learning_rate (NaN if a run diverged at every rate) and
+    at_edge: lowest, highest or only, else empty. Beyond the edge a better rate may exist.
     """
     last = training[training.epoch == training.epochs]
     losses = last.assign(loss=last.train_loss.fillna(np.inf))
     losses = losses.groupby([*CURVE, "learning_rate"], sort=False).loss.mean().reset_index()
-    # a loss of 0 is as good as any
+    # the logarithm of a loss of 0 is finite here
     losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
     if rate_for == "dataset":
         losses["score"] = losses.groupby(["dataset", "learning_rate"]).score.transform("mean")

@@ -23,13 +23,13 @@ from ntkcond.run.errors import UserError
 from ntkcond.training.history import Epoch
 
 CONVENTIONS = ("authors", "paper")
-TEST_ROWS = 2000  # test samples that pass through the networks at once
+TEST_ROWS = 2000  # test samples evaluated at once
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned: x (n, d) float32, y (n,) int64 in 0..C−1, likewise for testing or None;
-    labels (C,): the label that each class has in the data set."""
+    """A classification task: x (n, d) float32, y (n,) int64 in 0..C−1, likewise for testing or
+    None; labels (C,): the label of each class in the data set."""
 
     x: torch.Tensor
     y: torch.Tensor
@@ -38,14 +38,14 @@ class Task:
     labels: np.ndarray
 
     def on(self, device: torch.device | str) -> "Task":
-        """The same on a device."""
+        """A copy on a device."""
         tensors = (self.x, self.y, self.x_test, self.y_test)
         return Task(*(t if t is None else t.to(device) for t in tensors), self.labels)
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained: a network, scaled by the factors β₁ … β_{L+1} of `layer_factors`."""
+    """A network to train, scaled by the factors β₁ … β_{L+1} of `layer_factors`."""
 
     network: MLP
     factors: tuple[float, ...]
@@ -64,30 +64,31 @@ def classification(
     x_test: np.ndarray | None = None,
     y_test: np.ndarray | None = None,
 ) -> Task:
-    """The task of telling the labels y (n,) of x (n, d): any integers, classes in their order.
+    """The task of learning the labels y (n,) of x (n, d): any integers; classes in their order.
 
-    Raises UserError when there are no labels, or fewer than two different ones; when there are
-    more or fewer than samples; or when the test split has one that the training split has not.
+    Raises UserError for no labels or fewer than two different ones, for a wrong number of them,
+    and for a test label that is not in the training split.
     """
     if y is None:
-        raise UserError("there are no labels to learn. Give the data set an array y")
+        raise UserError("no labels to learn. Give the data set an array y")
     if len(y) != len(x):
         raise UserError(f"y has {len(y)} labels for {len(x)} samples; make them equal")
     labels, classes = np.unique(y, return_inverse=True)
     if len(labels) < 2:
-        raise UserError(f"every label is {labels[0]}: there is nothing to tell apart")
+        raise UserError(f"every label is {labels[0]}: nothing to learn. Give y two classes or more")
     tested = x_test is not None and y_test is not None
     if tested:
         if x_test.shape[1] != x.shape[1]:
-            raise UserError(f"x has {x.shape[1]} features and x_test has {x_test.shape[1]}")
+            found = x_test.shape[1]
+            raise UserError(f"x has {x.shape[1]} features and x_test has {found}; make them equal")
         if len(y_test) != len(x_test):
             raise UserError(
                 f"y_test has {len(y_test)} labels for {len(x_test)} samples; make them equal"
             )
         unknown = np.setdiff1d(y_test, labels)
         if len(unknown):
-            raise UserError(f"y_test has the label {unknown[0]}, which y has not")
-    # copies, which torch aligns: at another alignment a product may round otherwise
+            raise UserError(f"y_test has the label {unknown[0]}, which y lacks. Remove its samples")
+    # copies, aligned by torch: another alignment may change the rounding of a product
     return Task(
         torch.tensor(x),
         torch.tensor(classes),
@@ -100,14 +101,13 @@ def classification(
 def layer_factors(network: MLP, features: int, convention: str) -> tuple[float, ...]:
     """β₁ … β_{L+1}.
 
-    "authors": as in the authors' scripts every layer, the output too, is divided by the root of its
-    input width and multiplied by √c_σ, so that f starts near 1 for inputs of mean square 1.
-    "paper": Eq. (1) taken literally; f starts at a size of ‖x‖. The two differ by the constant
-    factor √(c_σ/d) (for ReLU and linear networks), so that a learning rate of the one acts as
-    c_σ/d of it in the other, but on a loss that is not the same.
+    "authors": as in the authors' scripts, every layer including the output is divided by the root
+    of its input width and multiplied by √c_σ: f starts near 1 for inputs of mean square 1.
+    "paper": Eq. (1) literally; f starts near ‖x‖. For ReLU and linear networks the two differ by a
+    factor √(c_σ/d): a learning rate of the one acts as c_σ/d of it in the other, on another loss.
     """
     c = normalisation(network.activation)
-    hidden = [math.sqrt(c / network.width)] * network.depth  # with the √c_σ of the layer below
+    hidden = [math.sqrt(c / network.width)] * network.depth  # √c_σ belongs to the layer below
     if convention == "paper":
         return (1.0, *hidden)
     first = 1 / math.sqrt(features)
@@ -137,11 +137,7 @@ def logits(weights: Sequence[torch.Tensor], x: torch.Tensor, model: Model) -> to
 
 
 def sgd_step(
-    weights: list[torch.Tensor],
-    x: torch.Tensor,
-    y: torch.Tensor,
-    rates: torch.Tensor,
-    model: Model,
+    weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, rates: torch.Tensor, model: Model
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One step on the mean cross entropy of a batch, in place.
 
@@ -156,7 +152,7 @@ def sgd_step(
     f = _product(inputs[-1], weights[-1].mT, model.factors[-1])
 
     target = y.unsqueeze(-1)
-    right = (f.argmax(-1) == y).sum(-1)
+    correct = (f.argmax(-1) == y).sum(-1)
     log_p = f.log_softmax(-1)
     loss = -log_p.gather(-1, target).sum((-2, -1))
 
@@ -169,7 +165,7 @@ def sgd_step(
         below = _product(delta, w, factor).mul_(slopes[layer - 1]) if layer else None
         w.baddbmm_(delta.mT, inputs[layer], alpha=-factor)
         delta = below
-    return loss, right
+    return loss, correct
 
 
 def evaluate(
@@ -178,13 +174,13 @@ def evaluate(
     """Mean cross entropy and accuracy, (R,) float64 each, on x (n, d) with the classes y (n,)."""
     runs = len(weights[0])
     loss = torch.zeros(runs, dtype=torch.float64, device=x.device)
-    right = torch.zeros(runs, dtype=torch.float64, device=x.device)
+    correct = torch.zeros(runs, dtype=torch.float64, device=x.device)
     for rows, target in zip(x.split(TEST_ROWS), y.split(TEST_ROWS), strict=True):
         f = logits(weights, rows.expand(runs, -1, -1), model)
-        right += (f.argmax(-1) == target).sum(-1)
+        correct += (f.argmax(-1) == target).sum(-1)
         log_p = f.log_softmax(-1)
         loss -= log_p.gather(-1, target.expand(runs, -1).unsqueeze(-1)).sum((-2, -1))
-    return loss / len(x), right / len(x)
+    return loss / len(x), correct / len(x)
 
 
 def epochs(
@@ -197,38 +193,37 @@ def epochs(
 ) -> Iterator[Epoch]:
     """Trains `weights`, in place, through the epochs of these numbers, the first of all being 1.
 
-    Each epoch goes through all n samples in an order of its own, which only seed and number decide:
-    training that resumes at an epoch is the same as one that was never interrupted. The last batch
-    is smaller where n is no multiple of `batch`. Data, order and totals stay on the device; once an
-    epoch, the totals are fetched.
+    Each epoch takes all n samples in an order that depends on seed and number alone: training that
+    resumes equals training without interruption. The last batch is smaller if n is no multiple of
+    `batch`. Data, order and totals stay on the device; totals are fetched once an epoch.
     """
     n, device = len(task.x), task.x.device
     rates = torch.tensor([run.learning_rate for run in runs], dtype=torch.float32, device=device)
     seeds, seed_of_run = np.unique([run.seed for run in runs], return_inverse=True)
     seed_of_run = torch.from_numpy(seed_of_run).to(device)
     loss = torch.zeros(len(runs), dtype=torch.float64, device=device)
-    right = torch.zeros(len(runs), dtype=torch.float64, device=device)
+    correct = torch.zeros(len(runs), dtype=torch.float64, device=device)
 
     def step(rows: torch.Tensor) -> None:
         x = task.x.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
         batch_totals = sgd_step(weights, x, task.y[rows], rates, model)
         loss.add_(batch_totals[0])
-        right.add_(batch_totals[1])
+        correct.add_(batch_totals[1])
 
     steps: dict[int, Callable[[torch.Tensor], None]] = {}  # by size of the batch
     for number in numbers:
         started = time.perf_counter()
         loss.zero_()
-        right.zero_()
+        correct.zero_()
         orders = np.stack([sample_order(seed, number, n) for seed in seeds])
         order = torch.from_numpy(orders).to(device)[seed_of_run]
         for rows in order.split(batch, dim=1):
             size = rows.shape[1]
             if size not in steps:
                 on_gpu = device.type == "cuda"
-                steps[size] = _recorded(step, rows, [*weights, loss, right]) if on_gpu else step
+                steps[size] = _recorded(step, rows, [*weights, loss, correct]) if on_gpu else step
             steps[size](rows)
-        train = (loss / n).cpu().numpy(), (right / n).cpu().numpy()
+        train = (loss / n).cpu().numpy(), (correct / n).cpu().numpy()
         test = (np.full(len(runs), np.nan),) * 2
         if task.x_test is not None:
             measured = evaluate(weights, task.x_test, task.y_test, model)
@@ -237,7 +232,7 @@ def epochs(
 
 
 def sample_order(seed: int, epoch: int, n: int) -> np.ndarray:
-    """The order of n samples in an epoch, (n,) int64: from a counter-based stream of its own."""
+    """The order of n samples in an epoch, (n,) int64: from a counter-based stream."""
     words = [int(seed), epoch, *b"order"]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words))).permutation(n)
 
@@ -261,7 +256,7 @@ def _recorded(
     step: Callable[[torch.Tensor], None], rows: torch.Tensor, state: list[torch.Tensor]
 ) -> Callable[[torch.Tensor], None]:
     """The step as a CUDA graph, for batches of the shape of `rows`: its many small kernels start
-    as one. `state`, what the step changes, is as before."""
+    as one. `state`, the tensors that the step changes, keeps its values."""
     static_rows = rows.clone()
     kept = [tensor.clone() for tensor in state]
     stream = torch.cuda.Stream()

@@ -1,8 +1,7 @@
 """What the paper states, claim by claim, and whether it holds in numbers.
 
-formulas: what is said of the closed forms; wide_networks: of the limit of infinite width;
-experiments: of data, judged from the artefacts. Each function there that takes the evidence gives
-the findings of the claim that names it in the module's CLAIMS, which says what it tests.
+formulas: claims about the closed forms; wide_networks: about the limit of infinite width;
+experiments: about data, judged from the artefacts. `CLAIMS.add` joins a claim to its test.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,40 +18,30 @@ SPEC = Spec(
     title="Every claim and its verdict",
     section="§ All claims",
     inputs=(
-        "conditioning",
-        "angles",
-        "fig3",
-        "fig_activations",
-        "fig_activations_ntk",
-        "fig_width",
-        "fig_infinite_depth",
-        "fig_weight_scale",
-        "fig_descent",
-        "table_epochs",
-        "table_generalization",
-        "sweep/first_layer",
-        "sweep/infinite",
+        "conditioning", "angles", "fig3", "fig_activations", "fig_activations_ntk", "fig_width",
+        "fig_infinite_depth", "fig_weight_scale", "fig_descent", "table_epochs",
+        "table_generalization", "sweep/first_layer", "sweep/infinite",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),
     caption="""
-**The paper**'s claims, one by one: theorems, corollaries, propositions, lemmas and what is said of
-the figures and the table, in all its versions, in our words. For each: where it stands, which
-artefact tests it, what was expected and measured, with the spread, and a verdict:
+**The paper**'s claims, one by one: theorems, corollaries, propositions, lemmas and statements about
+the figures and the table, in all its versions, in our words. For each: its source, the artefact
+that tests it, the expected and the measured value, with the spread, and a verdict:
 
 - *holds*;
-- *holds as corrected*: the text has a slip, and what holds instead is said;
-- *does not hold in general*: not in every setting that was tried; the rows say in which it does;
+- *holds as corrected*: the text has a slip, and the correction is given;
+- *does not hold in general*: not in every setting tried; the rows say in which it does;
 - *not testable here*: with the reason.
 
 ``difference`` numbers the twelve places where the papers' text and the numbers disagree. Claims
 about formulas are tested on the formulas, those about the limit of infinite width on networks of
-growing width, those about data on the artefacts of this config: another config may judge them
-otherwise. What is said to go on with depth has to go in the right direction on the whole by more
-than the seeds' spread explains, and in no step against it by more than that (at a level of 5 % for
-all steps of a curve).
+growing width, those about data on the artefacts of this config: another config may lead to other
+verdicts. What should change with depth has to go in the right direction from the first depth to the
+last by more than the seeds' spread explains, and no step may go against it by more than that (at a
+level of 5 % for all steps of a curve).
 """,
-)
+)  # fmt: skip
 
 CLAIMS = [*wide_networks.CLAIMS, *formulas.CLAIMS, *experiments.CLAIMS]
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
@@ -79,8 +68,7 @@ def table(
 
     Columns: id, source, claim, correction, difference, artefact, those of `Finding`'s texts,
     verdict of this row, overall: of the claim, the worst of its rows. Where nothing was measured,
-    `measured` says why. The evidence: tables of artefacts, by their names, and the files of two
-    sweeps.
+    `measured` says why. tables: of artefacts, by their names; sweep_…: the files of two sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
     for name, paths in (("first_layer", sweep_first_layer), ("infinite", sweep_infinite)):
@@ -93,14 +81,12 @@ def table(
             "correction": claim.correction, "difference": claim.difference,
             "artefact": claim.artefact,
         }  # fmt: skip
-        findings = list(claim.test(evidence))
-        overall = max((each.verdict for each in findings), key=VERDICTS.index, default=UNTESTED)
-        for each in findings:
-            shown = {name: getattr(each, name) for name in (*TEXTS, "verdict")}
-            rows.append({**about, **shown, "overall": overall})
-        if not findings:
-            nothing = {**dict.fromkeys(TEXTS, ""), "measured": claim.lacking}
-            rows.append({**about, **nothing, "verdict": UNTESTED, "overall": UNTESTED})
+        findings = [
+            {**dict(zip(TEXTS, finding, strict=False)), "verdict": finding.verdict}
+            for finding in claim.test(evidence)
+        ] or [{**dict.fromkeys(TEXTS, ""), "measured": claim.lacking, "verdict": UNTESTED}]
+        overall = max((f["verdict"] for f in findings), key=(*VERDICTS, UNTESTED).index)
+        rows += [{**about, **finding, "overall": overall} for finding in findings]
     return pd.DataFrame(rows).astype({"difference": "Int64"})
 
 
@@ -109,74 +95,59 @@ def _order(name: str) -> tuple[bool, bool, str]:
     return name.startswith("newest"), name[0].isalpha(), name
 
 
+def _named(numbers: pd.DataFrame) -> pd.DataFrame:
+    """With columns name, id and difference, and instead, what the numbers say."""
+    known = (numbers.overall != HOLDS) | numbers.difference.notna()
+    return numbers.assign(
+        name=numbers.id + (" [" + numbers.difference.astype("string") + "]").fillna(""),
+        instead=numbers.correction.where(known & (numbers.overall != UNTESTED), ""),
+    )
+
+
 def markdown(numbers: pd.DataFrame) -> str:
     """A summary of the verdicts, a table of the claims, and the measurements of each."""
+    numbers = _named(numbers)
     claims = numbers.drop_duplicates("id")
     counts = claims.overall.value_counts()
     summary = [f"**{v}** {counts[v]}" for v in (*VERDICTS, UNTESTED) if v in counts]
     lines = [
-        "# The paper's claims, one by one",
-        "",
-        INTRODUCTION,
-        "",
-        f"Of {len(claims)} claims: {', '.join(summary)}.",
-        "",
-        "| | the paper says | verdict | what the numbers say |",
-        "|---|---|---|---|",
-        *(
-            f"| {_name(row)} | {row.claim} | {row.overall} | {_instead(row)} |"
-            for row in claims.itertuples()
+        f"# The paper's claims, one by one\n\n{INTRODUCTION}\n",
+        f"Of {len(claims)} claims: {', '.join(summary)}.\n",
+        *_grid(
+            ["", "the paper says", "verdict", "what the numbers say"],
+            claims[["name", "claim", "overall", "instead"]],
         ),
     ]
     for _, rows in numbers.groupby("id", sort=False):
-        first = next(rows.itertuples())
-        lines += ["", f"## {_name(first)}", "", f"{first.claim} *({first.source})* ", ""]
-        lines += [f"**{first.overall}**. {_instead(first)}".strip(), ""]
+        first = rows.iloc[0]
+        lines.append(f"\n## {first['name']}\n\n{first.claim} *({first.source})* \n")
+        lines.append(f"**{first.overall}**. {first.instead}".strip() + "\n")
         if first.overall == UNTESTED:
             lines.append(f"Not tested: {first.measured}.")
-            continue
-        lines += [
-            f"Tested by {first.artefact}:",
-            "",
-            "| where | quantity | expected | measured | spread | verdict |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [
-            f"| {' | '.join(getattr(row, name) for name in (*TEXTS, 'verdict'))} |"
-            for row in rows.itertuples()
-        ]
+        else:
+            head = ["where", *TEXTS[1:], "verdict"]
+            lines.append(f"Tested by {first.artefact}:\n")
+            lines += _grid(head, rows[[*TEXTS, "verdict"]])
     return "\n".join(lines) + "\n"
 
 
-def _name(row: tuple) -> str:
-    return row.id if pd.isna(row.difference) else f"{row.id} [{row.difference}]"
-
-
-def _instead(row: tuple) -> str:
-    known = row.overall != HOLDS or not pd.isna(row.difference)
-    return row.correction if known and row.overall != UNTESTED else ""
+def _grid(head: list[str], rows: pd.DataFrame) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows.itertuples(index=False))]
+    return [lines[0].replace("|  |", "| |"), "|---" * len(head) + "|", *lines[1:]]
 
 
 def html(numbers: pd.DataFrame) -> str:
     """The same as one page for the report: the claims, then every measurement."""
-    claims = numbers.drop_duplicates("id")
-    summary = pd.DataFrame(
-        {
-            "": [_name(row) for row in claims.itertuples()],
-            "the paper says": claims.claim.to_list(),
-            "where": claims.source.to_list(),
-            "verdict": claims.overall.to_list(),
-            "what the numbers say": [_instead(row) for row in claims.itertuples()],
-        }
-    )
-    rows = numbers.assign(id=[_name(row) for row in numbers.itertuples()])
-    tables = [each.to_html(index=False, border=0, na_rep="") for each in
-              (summary, rows[["id", *TEXTS, "verdict", "artefact"]])]  # fmt: skip
-    return "\n".join(
-        [
-            "<!doctype html><meta charset=utf-8><title>The paper's claims</title>",
-            f"<style>{STYLE}</style>",
-            "<h1>The paper's claims, one by one</h1>",
-            f"<p>{INTRODUCTION}</p>{tables[0]}<h2>What was measured</h2>{tables[1]}",
-        ]
+    numbers = _named(numbers)
+    columns = {
+        "name": "", "claim": "the paper says", "source": "where", "overall": "verdict",
+        "instead": "what the numbers say",
+    }  # fmt: skip
+    summary = numbers.drop_duplicates("id")[[*columns]].rename(columns=columns)
+    rows = numbers.assign(id=numbers["name"])[["id", *TEXTS, "verdict", "artefact"]]
+    first, second = (table.to_html(index=False, border=0, na_rep="") for table in (summary, rows))
+    return (
+        "<!doctype html><meta charset=utf-8><title>The paper's claims</title>\n"
+        f"<style>{STYLE}</style>\n<h1>The paper's claims, one by one</h1>\n"
+        f"<p>{INTRODUCTION}</p>{first}<h2>What was measured</h2>{second}"
     )

@@ -1,10 +1,14 @@
-"""A claim of the paper, what was measured of it, and the verdict."""
+"""A claim of the paper, the findings that test it, and the verdict."""
 
+import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 HOLDS = "holds"
 CORRECTED = "holds as corrected"
@@ -13,12 +17,14 @@ UNTESTED = "not testable here"
 VERDICTS = (HOLDS, CORRECTED, FAILS)  # of several findings the last of these counts
 
 Evidence = Mapping[str, pd.DataFrame]  # the tables of the artefacts, by their names
+SWEEPS = {"first_layer": "sweeps/first_layer", "infinite": "sweeps/infinite"}
+RELATIONS = {">": operator.gt, "<": operator.lt, "≥": operator.ge, "≤": operator.le}
 
 
 class Finding(NamedTuple):
-    """One measurement that bears on a claim.
+    """One measurement that tests a claim.
 
-    setting: where it was made, such as a data set and a width. quantity: what was measured;
+    setting: of the measurement, such as a data set and a width. quantity: what was measured;
     expected, measured, spread: as they are printed. as_stated: whether it agrees with the paper's
     statement; as_corrected: with the claim's `correction`, where it has one.
     """
@@ -34,33 +40,58 @@ class Finding(NamedTuple):
     @property
     def verdict(self) -> str:
         """One of VERDICTS."""
-        if self.as_stated:
-            return HOLDS
-        return CORRECTED if self.as_corrected else FAILS
+        return HOLDS if self.as_stated else CORRECTED if self.as_corrected else FAILS
+
+
+Findings = Iterator[Finding]
+Test = Callable[[Evidence], Iterable[Finding]]
 
 
 class Claim(NamedTuple):
     """What the paper says, in our words.
 
-    id: unique; numbers are those of arXiv 2305.08813v1. source: where it stands, in which versions.
-    test: gives the findings; none, where the evidence is not there. correction: what the findings
-    say instead (tested as `as_corrected` only where it mends a slip of the text). difference: its
-    number among the twelve places where text and numbers disagree. artefact: what tests it, names
-    in results/ without suffix. lacking: why there may be no finding.
+    id: unique; numbers are those of arXiv 2305.08813v1. source: its place, in which versions.
+    test: gives the findings; none without evidence. correction: what the findings say instead
+    (tested as `as_corrected` only where it mends a slip of the text). difference: its number among
+    the twelve places where text and numbers disagree. artefact: what tests it, names in results/
+    without suffix. lacking: why findings may be missing.
     """
 
     id: str
     source: str
     text: str
-    test: Callable[[Evidence], Iterable[Finding]]
+    test: Test
     correction: str = ""
     difference: int | None = None
     artefact: str = "claims"
     lacking: str = "no artefact of this config shows it"
 
 
+class Claims(list[Claim]):
+    """The claims of a module."""
+
+    def add(self, id: str, source: str, text: str, *more, **about) -> Callable:
+        """The decorator of the function that tests a claim; more, about: further fields of `Claim`.
+        The function's parameters name the tables that it needs; those with a default may be
+        missing. If no artefact is given, it is these tables."""
+
+        def decorate(test: Callable[..., Findings]) -> Callable[..., Findings]:
+            names = inspect.signature(test).parameters
+            needed = {name for name, p in names.items() if p.default is p.empty}
+            shown = ", ".join(SWEEPS.get(name, name) for name in names) or "claims"
+
+            def on(evidence: Evidence) -> Iterable[Finding]:
+                tables = {name: evidence[name] for name in names if name in evidence}
+                return test(**tables) if needed <= tables.keys() else ()
+
+            self.append(Claim(id, source, text, on, *more, **{"artefact": shown, **about}))
+            return test
+
+        return decorate
+
+
 def short(value: float) -> str:
-    """Four digits, or ∞; – where there is no number, as of ∞/∞."""
+    """Four digits, or ∞; – for a value that is undefined, as ∞/∞."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -68,7 +99,16 @@ def short(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def interval(values: Iterable[float]) -> str:
+def interval(values: ArrayLike) -> str:
     """Smallest and largest of some numbers, or the one that all are."""
-    low, high = min(values), max(values)
-    return short(low) if short(low) == short(high) else f"{short(low)} to {short(high)}"
+    low, high = (short(end(np.ravel(values))) for end in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def bounded(
+    setting: str, quantity: str, values: ArrayLike, expected: str, spread: str = ""
+) -> Finding:
+    """Whether all values are as expected, such as "> 1"."""
+    sign, bound = expected.split()
+    holds = RELATIONS[sign](np.asarray(values), float(bound)).all()
+    return Finding(setting, quantity, expected, interval(values), spread, holds)

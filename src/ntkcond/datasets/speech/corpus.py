@@ -1,4 +1,4 @@
-"""A corpus as it lies on the disk: {folder}/{speaker}/{chapter}/{speaker}-{chapter}-{number}.flac.
+"""A corpus on the disk: {folder}/{speaker}/{chapter}/{speaker}-{chapter}-{number}.flac.
 
 Read by the Snakefile at every start: standard library only.
 """
@@ -15,16 +15,16 @@ from ntkcond.run.errors import UserError
 FOLDER = "LibriSpeech"  # below data_dir, as its archives and torchaudio have it
 SAMPLE_RATE = 16_000  # Hz
 LONGEST = 3600 * SAMPLE_RATE  # of a published utterance: 35 s
-HEADER = 42  # bytes in which a FLAC file says what `Header` has
-# Left by our download in a folder that it unpacked: what `contents` then said of it.
+HEADER = 42  # bytes of a FLAC file that hold the fields of `Header`
+# Our download writes this note: the `contents` of the folder that it unpacked.
 AS_PUBLISHED = ".as_published"
 
 _NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.flac")
 
 
 class Header(NamedTuple):
-    """What a FLAC file says of itself: audio samples in all, and the md5 of the audio, 16 zero
-    bytes where its writer left that out."""
+    """The header of a FLAC file. samples: of audio in all; md5: of the audio, 16 zero bytes if its
+    writer omitted it."""
 
     rate: int
     channels: int
@@ -51,8 +51,8 @@ class Utterance(NamedTuple):
 
 
 def files_in(folder: Path) -> Iterator[os.DirEntry]:
-    """Every FLAC file below a folder, in no order; hidden ones are none of the corpus. Raises
-    OSError for a folder that cannot be read."""
+    """Every FLAC file below a folder but hidden ones, in no order. Raises OSError for a folder that
+    cannot be read."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -64,30 +64,30 @@ def files_in(folder: Path) -> Iterator[os.DirEntry]:
 
 
 def state(folder: Path) -> str:
-    """Which files a subset's folder has: what is made of them depends on it.
+    """The state of a subset's folder, on which all results from it depend.
 
-    "as published" where the folder is not there, since it is then downloaded and checked, or where
-    it is as a download left it; else what `contents` says. Raises UserError for a folder that has
-    no FLAC file or cannot be read, or something else in its place.
+    "as published" if the folder is missing, since it is then downloaded and checked, or if it is
+    unchanged since a download; else its `contents`. Raises UserError for a folder without FLAC
+    files, one that cannot be read, and for something that is no folder.
     """
     if not folder.exists() and not folder.is_symlink():
         return "as published"
     if not folder.is_dir():
         raise UserError(
-            f"{folder}: is no folder, or a link to one that is not there. Mend or remove it"
+            f"{folder}: is no folder, or a link to one that is not. Correct or remove it"
         )
     try:
         found, note = contents(folder), folder / AS_PUBLISHED
         return "as published" if note.is_file() and note.read_text("utf-8") == found else found
     except OSError as error:
         raise UserError(
-            f"{error.filename or folder}: cannot be read ({error.strerror}). Mend or remove it"
+            f"{error.filename or folder}: cannot be read ({error.strerror}). Correct or remove it"
         ) from error
 
 
 def contents(folder: Path) -> str:
-    """How many FLAC files, and a digest of their names, sizes and headers, which have the md5 of
-    the audio. Dates do not count. Raises UserError where there is none, OSError."""
+    """Number of FLAC files, and a digest of their names, sizes and headers with the md5 of the
+    audio. Dates do not count. Raises UserError for a folder without any, OSError."""
     digest, count = hashlib.sha256(), 0
     for file in sorted(files_in(folder), key=lambda entry: entry.path):
         with Path(file.path).open("rb", buffering=0) as opened:
@@ -97,22 +97,22 @@ def contents(folder: Path) -> str:
         count += 1
     if not count:
         raise UserError(
-            f"{folder}: no FLAC file in it. Put the corpus there, or delete the folder: it will be"
-            " downloaded"
+            f"{folder}: no FLAC file in it. Put the corpus there, or delete the folder: snakemake"
+            " then downloads the corpus"
         )
     return f"{count:,} files, {digest.hexdigest()}"
 
 
 def read_header(path: Path | str) -> Header:
-    """From the first 42 bytes (RFC 9639, sections 6 to 8.2). soundfile does not tell the md5.
+    """From the first 42 bytes (RFC 9639, sections 6 to 8.2). soundfile does not give the md5.
 
-    Raises ValueError, in words, for what is not FLAC.
+    Raises ValueError with the problem for a file that is not FLAC.
     """
     with Path(path).open("rb", buffering=0) as file:
         start = file.read(HEADER)
     if not start:
         raise ValueError("is empty")
-    # a stream information block, 34 bytes long, is the first of every file
+    # every file begins with a stream information block of 34 bytes
     if len(start) < HEADER or start[:4] != b"fLaC" or start[4] & 0x7F or start[5:8] != b"\0\0\x22":
         raise ValueError("is not a FLAC file")
     packed = int.from_bytes(start[18:26], "big")  # 20, 3, 5 and 36 bits
@@ -126,8 +126,8 @@ def read_header(path: Path | str) -> Header:
 
 
 def read_utterance(folder: Path, path: str) -> Utterance:
-    """The utterance at folder/path, from its header. Raises ValueError, in words, for a file that
-    has another name, rate, number of channels or resolution than the corpus."""
+    """The utterance at folder/path, from its header. Raises ValueError with the problem for a file
+    with another name, rate, number of channels or resolution than the corpus."""
     name = _NAME.fullmatch(Path(path).name)
     if not name:
         raise ValueError("is not named like the corpus: speaker-chapter-number.flac")
@@ -148,6 +148,6 @@ def read_utterance(folder: Path, path: str) -> Utterance:
 
 
 def in_order(path: str) -> tuple:
-    """The corpus' own order: by speaker, chapter and number; what is not named so comes last."""
+    """The order of the corpus: by speaker, chapter and number; files with other names come last."""
     name = _NAME.fullmatch(Path(path).name)
     return (0, *map(int, name.groups()), path) if name else (1, path)

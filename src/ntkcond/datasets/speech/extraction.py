@@ -24,9 +24,9 @@ NORMALISE = {
     "global": "mean 0 and variance 1 of each energy over the training samples",
     "none": "not normalised",
 }
-COPIES = 7  # of all samples, at the worst moment of the step; measured
+COPIES = 7  # of all samples, at the step's peak; measured
 ROWS = 4096  # samples normalised at once
-NO_MD5 = bytes(16)  # some writers of FLAC leave it out
+NO_MD5 = bytes(16)  # some FLAC writers omit it
 
 
 class Recipe(NamedTuple):
@@ -38,7 +38,7 @@ class Recipe(NamedTuple):
 
     @property
     def centre(self) -> int:
-        """The frame, of those in a sample, that gives it its label."""
+        """Position in a sample of the frame whose label the sample has."""
         return self.splice // 2
 
     def __str__(self) -> str:
@@ -50,9 +50,9 @@ class Recipe(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Samples to be made: the utterance of each, by its place in a list, and its first frame; the
-    first `training` of them for training, the others for testing. frames: how many there were to
-    choose the former from."""
+    """Chosen samples: the position of each one's utterance in a list, and its first frame; the
+    first `training` are for training, the others for testing. frames: number of frames from which
+    the training samples were chosen."""
 
     utterances: np.ndarray
     starts: np.ndarray
@@ -61,21 +61,20 @@ class Choice(NamedTuple):
 
 
 class Bad:
-    """What is wrong with utterances. One stops the work, or all are left out and counted."""
+    """Problems of utterances: the first one stops the work, or all are left out and counted."""
 
     def __init__(self, skip: bool) -> None:
         self.skip = skip
         self.counts: Counter[str] = Counter()
 
     def report(self, kind: str, found: dict[str, str]) -> None:
-        """found: {utterance or file: what is wrong with it}. Raises UserError unless they may be
-        skipped."""
+        """found: {utterance or file: its problem}. Raises UserError unless skip is set."""
         if found and not self.skip:
             where, reason = next(iter(found.items()))
             others = f" (and {len(found) - 1} more with: {kind})" if len(found) > 1 else ""
             raise UserError(
-                f"{where}: {reason}{others}. Mend or remove it; or set bad_utterances: skip in the"
-                " data set's settings, which leaves such ones out and counts them"
+                f"{where}: {reason}{others}. Repair or remove it, or set bad_utterances: skip in"
+                " the data set's settings, which leaves out and counts such utterances"
             )
         for where, reason in found.items():
             log.info("left out: %s: %s", where, reason)
@@ -83,15 +82,11 @@ class Bad:
 
 
 def extract(
-    folder: Path,
-    utterances: list[Utterance],
-    choice: Choice,
-    recipe: Recipe,
-    threads: int,
+    folder: Path, utterances: list[Utterance], choice: Choice, recipe: Recipe, threads: int,
     bad: Bad,
-) -> tuple[np.ndarray, set[str]]:
-    """The chosen samples, (samples, features) float32, and the names of utterances whose audio
-    turned out to be damaged; where there is one, the samples are worth nothing."""
+) -> tuple[np.ndarray, set[str]]:  # fmt: skip
+    """The chosen samples, (samples, features) float32, and the names of utterances with damaged
+    audio; if any is damaged, the samples are incomplete."""
     count = len(choice.utterances)
     need = COPIES * 4 * count * recipe.splice * recipe.mel
     if need > available_memory():
@@ -105,23 +100,21 @@ def extract(
     window = np.arange(recipe.splice)
 
     def one(i: int) -> str | tuple[int, np.ndarray, np.ndarray]:
-        """Fills in an utterance's samples. What is wrong with it, or how many frames were used and
+        """Fills in an utterance's samples. Returns its problem, or the number of frames used and
         the sums of their energies and of the squares of these."""
         try:
             audio = decoded(folder, utterances[i])
         except ValueError as error:
             return str(error)
         rows = by_utterance[bounds[i] : bounds[i + 1]]
-        of_samples = choice.starts[rows, None] + window
-        if recipe.normalise in ("utterance", "speaker"):
-            needed = np.arange(frame_count(len(audio)))
-        else:
-            needed = np.unique(of_samples)
+        in_samples = choice.starts[rows, None] + window
+        whole = recipe.normalise in ("utterance", "speaker")
+        needed = np.arange(frame_count(len(audio))) if whole else np.unique(in_samples)
         energies = log_mel(audio, recipe.mel, needed).numpy()
         sums = len(energies), energies.sum(axis=0), np.square(energies).sum(axis=0)
         if recipe.normalise == "utterance":
-            energies = standardised(energies, *moments(*sums))
-        x[rows] = energies[np.searchsorted(needed, of_samples)]
+            energies = standardised(energies, *sums)
+        x[rows] = energies[np.searchsorted(needed, in_samples)]
         return sums
 
     speakers = np.array([u.speaker for u in utterances])
@@ -129,7 +122,7 @@ def extract(
     if recipe.normalise == "speaker":
         needed = np.isin(speakers, speakers[needed])
     jobs = np.flatnonzero(needed)
-    # Threads: decoding and transforms run outside Python's lock, and no process can be orphaned.
+    # Threads: decoding and transforms release Python's lock, and threads leave no orphans.
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
     damaged: set[str] = set()
     sums: dict[int, list[np.ndarray]] = {}
@@ -149,12 +142,12 @@ def extract(
             standardise_by_training(x, choice.training)
         for speaker, its_sums in sums.items():
             rows = np.flatnonzero(speakers[choice.utterances] == speaker)
-            x[rows] = standardised(x[rows], *moments(*its_sums))
+            x[rows] = standardised(x[rows], *its_sums)
     return x.reshape(count, -1), damaged
 
 
 def decoded(folder: Path, utterance: Utterance) -> np.ndarray:
-    """The audio, (samples,) int16. Raises ValueError, in words, if it is not whole."""
+    """The audio, (samples,) int16. Raises ValueError with the problem if it is damaged."""
     try:
         audio, _ = soundfile.read(folder / utterance.path, dtype="int16")
     except (soundfile.LibsndfileError, OSError) as error:
@@ -168,24 +161,20 @@ def decoded(folder: Path, utterance: Utterance) -> np.ndarray:
     return audio
 
 
-def moments(count: int, total: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation from sums; 1 for a deviation of 0, which divides nothing."""
+def standardised(
+    energies: np.ndarray, count: int, total: np.ndarray, squares: np.ndarray
+) -> np.ndarray:
+    """With mean 0 and variance 1 over the `count` frames with these sums; a constant becomes 0."""
     mean = total / count
     deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    return mean, np.where(deviation > 0, deviation, 1.0)
-
-
-def standardised(energies: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    return (energies - mean) / deviation
+    return (energies - mean) / np.where(deviation > 0, deviation, 1.0)
 
 
 def standardise_by_training(x: np.ndarray, training: int) -> None:
-    """In place, a few rows at a time: x is (samples, splice, mel), the first `training` count."""
+    """In place, by the first `training` samples of x (samples, splice, mel), a few at a time."""
     total = squares = 0.0
     for start in range(0, training, ROWS):
         rows = x[start : min(start + ROWS, training)].astype(np.float64)
         total, squares = total + rows.sum((0, 1)), squares + np.square(rows).sum((0, 1))
-    mean, deviation = moments(training * x.shape[1], total, squares)
-    for start in range(0, len(x), ROWS):
-        rows = slice(start, start + ROWS)
-        x[rows] = standardised(x[rows].astype(np.float64), mean, deviation)
+    for rows in np.split(x, range(ROWS, len(x), ROWS)):
+        rows[:] = standardised(rows.astype(np.float64), training * x.shape[1], total, squares)

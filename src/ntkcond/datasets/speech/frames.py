@@ -1,4 +1,4 @@
-"""Frames of speech: how many an utterance has, and a uniform choice among those of a corpus."""
+"""Frames of speech: their number in an utterance, and a uniform choice from a corpus."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from ntkcond.datasets.speech.corpus import SAMPLE_RATE
 
 WINDOW = SAMPLE_RATE * 25 // 1000  # samples in a frame
 STEP = SAMPLE_RATE * 10 // 1000  # samples from one frame to the next
-PENDING = 1 << 16  # candidates kept beyond those asked for, before they are sorted
+PENDING = 1 << 16  # candidates beyond the requested number that are kept before a sort
 
 
 def frame_count(samples: int) -> int:
@@ -19,20 +19,19 @@ def frame_count(samples: int) -> int:
 def choose(
     names: Sequence[str], frames: Iterable[int], count: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`count` of all frames at random, uniformly, none twice: the utterance of each, as its place
-    in `names`, and its number in it, (count,) int64 both, in random order.
+    """`count` frames, uniformly at random without repetition, in random order: for each the
+    position of its utterance in `names` and its number in the utterance, (count,) int64 both.
 
     names: of the utterances. frames: how many each has, in the same order.
 
-    Every frame has a random key of its own, from a counter-based stream of the seed and the
-    utterance's name, and the `count` smallest keys win. So the choice does not depend on the
-    machine or on the other utterances' order; fewer are the first of more; and of a corpus that
-    lacks files, the same frames are chosen but for those of the missing files. Memory grows with
-    `count`, not with the corpus.
+    Every frame has a random key from a counter-based stream of the seed and the utterance's name,
+    and the `count` smallest keys win. So the choice depends neither on the machine nor on the
+    order of the utterances, a smaller choice is the beginning of a larger one, and without some
+    files the choice changes by their frames only. Memory grows with `count`, not with the corpus.
     """
     keys = np.empty(0, np.uint64)
     utterances = places = np.empty(0, np.int64)
-    highest = np.uint64(2**64 - 1)  # a larger key is none of the smallest
+    highest = np.uint64(2**64 - 1)  # a larger key cannot win
     pending: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     waiting = 0
 
@@ -61,7 +60,7 @@ def choose(
 
 
 def shuffled(names: Sequence[str], seed: int) -> np.ndarray:
-    """The places of `names` in random order, (len(names),): each by a key of its own, as above."""
+    """The positions of `names` in random order, (len(names),), by random keys as in `choose`."""
     keys = [int(_stream(seed, f"place of {name}").random_raw()) for name in names]
     return np.argsort(np.array(keys, np.uint64), kind="stable")
 

@@ -1,8 +1,8 @@
 """Log-mel filterbank energies with Kaldi's conventions (its compute-fbank-feats), without dither.
 
-Frames of 25 ms every 10 ms; in each: the mean is taken off, x[t] − 0.97 x[t−1], Povey's window,
-the power spectrum of 512 points, triangular filters even on the mel scale from 20 Hz to 8 kHz, the
-logarithm. Audio counts in units of a 16-bit integer, as in Kaldi. Computed in float64.
+Frames of 25 ms every 10 ms. In each: subtract the mean, x[t] − 0.97 x[t−1], Povey's window, power
+spectrum of 512 points, triangular filters equidistant on the mel scale from 20 Hz to 8 kHz,
+logarithm. Audio is in units of a 16-bit integer, as in Kaldi. Computed in float64.
 """
 
 import functools
@@ -24,8 +24,7 @@ FLOOR = float(np.finfo(np.float32).eps)  # of an energy, before the logarithm
 def log_mel(audio: np.ndarray, filters: int, frames: np.ndarray) -> torch.Tensor:
     """Energies of the named frames: (len(frames), filters) float64.
 
-    audio: (samples,) int16 at 16 kHz. frames: their numbers, increasing; frame t starts at sample
-    160 t.
+    audio: (samples,) int16 at 16 kHz. frames: increasing numbers; frame t starts at sample 160 t.
     """
     windows = torch.from_numpy(audio).unfold(0, WINDOW, STEP)
     energies = torch.empty(len(frames), filters, dtype=torch.float64)
@@ -45,7 +44,7 @@ def mel_filters(filters: int) -> torch.Tensor:
     """Weight of each frequency in each filter, (257, filters) float64: triangles on the mel scale
     1127 ln(1 + f / 700 Hz), each from the centre of one neighbour to that of the other.
 
-    Raises UserError where a filter is too narrow to hold any of the frequencies.
+    Raises UserError if a filter is so narrow that it contains none of the frequencies.
     """
     edges = torch.linspace(_mel(LOWEST), _mel(HIGHEST), filters + 2, dtype=torch.float64)
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
@@ -57,7 +56,7 @@ def mel_filters(filters: int) -> torch.Tensor:
     if (empty := int((weights.sum(dim=0) == 0).sum())) > 0:
         raise UserError(
             f"mel: of {filters} filters {empty} are too narrow for a spectrum of {POINTS} points."
-            " Take fewer"
+            " Lower mel"
         )
     return weights
 

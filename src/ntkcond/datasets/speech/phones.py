@@ -1,4 +1,4 @@
-"""Phone labels in the form of CPC's alignments of LibriSpeech (Rivière et al., 2020): a text file
+"""Phone labels in the format of CPC's alignments of LibriSpeech (Rivière et al., 2020): a text file
 with a line for each utterance, its name and then one whole number for each 10 ms."""
 
 from collections.abc import Container
@@ -8,15 +8,15 @@ import numpy as np
 
 from ntkcond.run.errors import UserError
 
-# The last window of 25 ms may or may not count: labels and frames differ by up to two.
+# Alignments may count the last window of 25 ms: labels and frames differ by up to two.
 TOLERANCE = 2
 
 
 def read(path: Path, wanted: Container[str]) -> tuple[dict[str, np.ndarray], list[str]]:
     """Labels of the wanted utterances, {name: (labels,) int32}, and the names of the others.
 
-    Raises UserError that names file and line: one that cannot be read, a label that is no whole
-    number from 0 on, an utterance that has two lines.
+    Raises UserError with file and line for an unreadable file, a label that is no whole number
+    from 0 on, an utterance with two lines.
     """
     labels: dict[str, np.ndarray] = {}
     others, seen = [], {}
@@ -26,14 +26,11 @@ def read(path: Path, wanted: Container[str]) -> tuple[dict[str, np.ndarray], lis
                 name, *rest = line.split(None, 1) or [""]
                 if not name:
                     continue
-                if name in seen:
-                    raise UserError(
-                        f"{path}, line {number}: {name} has a line already, {seen[name]}. Delete"
-                        " one of them"
-                    )
-                seen[name] = number
+                where = f"{path}, line {number}"
+                if seen.setdefault(name, number) != number:
+                    raise UserError(f"{where}: {name} has a line already, {seen[name]}. Delete one")
                 if name in wanted:
-                    labels[name] = _numbers("".join(rest), f"{path}, line {number}")
+                    labels[name] = _numbers("".join(rest), where)
                 else:
                     others.append(name)
     except FileNotFoundError:

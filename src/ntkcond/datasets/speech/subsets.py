@@ -1,4 +1,4 @@
-"""What is published of LibriSpeech (Panayotov et al., 2015; openslr.org/12, its md5sum.txt).
+"""The published subsets of LibriSpeech (Panayotov et al., 2015; openslr.org/12, its md5sum.txt).
 
 Read by the Snakefile at every start: standard library only.
 """
@@ -13,7 +13,7 @@ MIRRORS = (
 
 
 class Subset(NamedTuple):
-    """A part of the corpus: size and md5 of its archive, and what is in it."""
+    """A part of the corpus: size and md5 of its archive, and its contents."""
 
     bytes: int
     md5: str

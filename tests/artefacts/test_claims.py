@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ntkcond.artefacts import claims, fig_activations, fig_infinite_depth, fig_weight_scale
 from ntkcond.artefacts.claims import experiments, formulas, wide_networks
 from ntkcond.artefacts.claims.claim import CORRECTED, FAILS, HOLDS, UNTESTED, Claim, Finding
-from ntkcond.artefacts import fig_activations, fig_infinite_depth, fig_weight_scale
-from ntkcond.artefacts import claims
 
 SEEDS = (1, 2, 3, 4, 5)
 DEPTHS = (0, 1, 2, 3)
@@ -60,7 +59,7 @@ def evidence(relu_kappa=None, relu_angle=None, linear_kappa=None) -> dict[str, p
 
 def verdicts(found: dict, names: list[str] | None = None) -> dict[str, str]:
     chosen = [c for c in experiments.CLAIMS if names is None or c.id in names]
-    table = claims.table(found, chosen)
+    table = claims.table(claims=chosen, **found)
     return dict(zip(table.id, table.overall, strict=True))
 
 
@@ -285,7 +284,9 @@ def test_a_singular_linear_ntk_is_not_a_finite_one():
     table.loc[linear, ["verdict", "rank_bound", "lambda_min"]] = ["singular", 3, -1e-13]
     expected = {**dict.fromkeys(OF_DATA, HOLDS), "5-linear-finite": FAILS}
     assert verdicts(found, OF_DATA) == expected
-    rows = claims.table(found, [c for c in experiments.CLAIMS if c.id == "5-linear-finite"])
+    rows = claims.table(
+        claims=[c for c in experiments.CLAIMS if c.id == "5-linear-finite"], **found
+    )
     assert rows.measured.str.contains("of rank ≤ 3").all()
     assert rows.measured.str.contains("−1e+16", regex=False).all()
 
@@ -293,7 +294,7 @@ def test_a_singular_linear_ntk_is_not_a_finite_one():
 def test_without_evidence_nothing_is_claimed():
     found = verdicts({})
     assert set(found.values()) == {UNTESTED}
-    table = claims.table({}, experiments.CLAIMS)
+    table = claims.table(claims=experiments.CLAIMS)
     assert (table.measured != "").all()
 
 
@@ -303,7 +304,7 @@ def test_odd_data_give_a_table_as_well():
     verdict = verdicts(found, OF_DATA)
     assert verdict["5-falls"] == verdict["5-better"] == FAILS
     assert verdict["5-separated"] == UNTESTED
-    assert "nan" not in claims.markdown(claims.table(found, experiments.CLAIMS))
+    assert "nan" not in claims.markdown(claims.table(claims=experiments.CLAIMS, **found))
     for depths, hold in (([1], {"5-better"}), ([0], set()), ([0, 1], set(OF_DATA) - {"5-falls"})):
         some = {name: table[table.depth.isin(depths)] for name, table in evidence().items()}
         found = verdicts(some, OF_DATA)
@@ -323,7 +324,7 @@ def theory() -> pd.DataFrame:
         "fig_weight_scale": fig_weight_scale.table(fig_weight_scale.DEPTH),
         "fig_activations": fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),
     }
-    return claims.table(found)
+    return claims.table(**found)
 
 
 def test_the_verdicts_on_theory(theory):
@@ -367,7 +368,7 @@ def other_expansion(_: dict) -> Iterator[Finding]:
 @pytest.mark.parametrize("test", [wrong_limit, other_expansion])
 def test_planted_false_claims_of_theory_come_out_as_false(test):
     planted = Claim("0", "nowhere", "A falsehood.", test)
-    assert set(claims.table({}, [planted]).overall) == {FAILS}
+    assert set(claims.table(claims=[planted]).overall) == {FAILS}
 
 
 def test_the_worst_row_decides():
@@ -375,7 +376,7 @@ def test_the_worst_row_decides():
         for as_stated, as_corrected in ((True, False), (False, True), (True, False)):
             yield Finding("somewhere", "x", "1", "1", "", as_stated, as_corrected)
 
-    assert set(claims.table({}, [Claim("0", "", "", mixed)]).overall) == {CORRECTED}
+    assert set(claims.table(claims=[Claim("0", "", "", mixed)]).overall) == {CORRECTED}
 
 
 def test_ids_are_unique_and_every_claim_is_complete():

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, mm_flop
 
-from ntkcond import closest_pair, cluster, needs
-from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.networks.mlp import initial_weights, layer_gradients
+from ntkcond.plan import cluster
+from ntkcond.run import needs
+from small_networks import mlp
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
@@ -44,11 +44,12 @@ def test_work_grows_with_each_size_and_threads_share_it(work):
 @pytest.mark.parametrize("n", [100, 512, 1000])
 @pytest.mark.parametrize(("features", "depth", "width"), [(784, 3, 256), (20, 10, 128), (64, 0, 8)])
 def test_operations_of_a_kernel_are_those_that_torch_counts(n, features, depth, width):
-    weights = [torch.from_numpy(w) for w in initial_weights(0, depth, width, features)]
+    network = mlp("relu", depth, width)
+    weights = network.initial_weights(0, features)
     x = torch.ones(n, features, dtype=torch.float64)
     in_place = {torch.ops.aten.addmm_: lambda _, a, b, out_shape: mm_flop(a, b)}  # unknown to torch
     with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
-        empirical_ntk(layer_gradients(x, weights, ACTIVATIONS["relu"]))
+        empirical_ntk(network.layer_gradients(x, weights))
     work = cluster.kernel_work(n, n, features, depth, width, seeds=1)
     assert 0.99 < work.operations / counter.get_total_flops() < 1.25
 
@@ -65,10 +66,6 @@ def test_each_attempt_asks_for_twice_as_much(need, work):
     for attempt in (1, 2):
         assert cluster.megabytes(need, attempt + 1) == 2 * cluster.megabytes(need, attempt)
         assert cluster.minutes(work, 1, attempt + 1) == 2 * cluster.minutes(work, 1, attempt)
-
-
-def test_the_closest_pair_has_the_coordinates_that_are_counted():
-    assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
 
 
 def test_a_job_without_work_still_has_time_to_start():

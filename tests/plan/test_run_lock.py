@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from ntkcond import run_lock
+from ntkcond.plan import run_lock
 from ntkcond.run.errors import UserError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from ntkcond import run_lock
+from ntkcond.plan import run_lock
 run_lock.take(Path(sys.argv[1]))
 print("taken", flush=True)
 time.sleep(600)

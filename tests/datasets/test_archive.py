@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ntkcond.run.errors import UserError
 from ntkcond.datasets.speech import archive, corpus
 from ntkcond.datasets.speech.subsets import SUBSETS, Subset
+from ntkcond.run.errors import UserError
 from speech import write_corpus
 
 NOWHERE = "http://127.0.0.1:9"
@@ -239,5 +239,5 @@ def test_a_part_that_is_longer_than_the_whole_is_begun_anew(server, tmp_path):
 
 
 def test_an_unknown_subset_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"publishes no subset train-100\. There is: dev"):
+    with pytest.raises(UserError, match=r"publishes no subset train-100\. Available: dev"):
         archive.obtain("train-100", tmp_path)

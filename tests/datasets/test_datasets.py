@@ -58,7 +58,7 @@ def test_held_out_samples_are_no_longer_among_the_others():
 
 
 def test_too_many_samples_are_refused():
-    with pytest.raises(UserError, match="1798 were asked for, there are 1797"):
+    with pytest.raises(UserError, match="1798 requested, 1797 available"):
         choose(DIGITS, 1798, seed=0)
 
 

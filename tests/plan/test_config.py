@@ -6,6 +6,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
+from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan.config import (
     SCHEMA,
@@ -16,7 +17,6 @@ from ntkcond.plan.config import (
     sweep,
     training,
 )
-from ntkcond.datasets.registry import SOURCES
 from ntkcond.run.errors import UserError
 from ntkcond.training.learning_rates import READINGS
 from ntkcond.training.sgd import CONVENTIONS
@@ -71,9 +71,13 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("widht", 512, "widht: there is no such setting. Did you mean 'width'?"),
+        ("widht", 512, "widht: no such setting. Did you mean 'width'?"),
         ("datasets.digits.blok", 3, "datasets.digits.blok: digits has no such setting. Did you"),
-        ("datasets.minst", {"samples": 9}, "there is no data set 'minst'. Did you mean 'mnist'?"),
+        (
+            "datasets.minst",
+            {"samples": 9},
+            "datasets.minst: no known data set is called 'minst'. Did you mean 'mnist'?",
+        ),
         ("figures.fig2", ["digits", "fashion"], "figures.fig2: 'fashion' is not a data set"),
         ("depths", [0, -1], "depths[1]: -1 is not allowed; it must be a whole number from 0 on"),
         ("width", 0, "width: 0 is not allowed; it must be a whole number from 1 on"),
@@ -106,7 +110,7 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("keep_kernels", "no", "keep_kernels: 'no' is not allowed; it must be true or false"),
         ("figures.fig2", [], "figures.fig2: [] is not allowed; it must be a list of at least"),
         ("figures.fig3", ["synthetic"], "figures.fig3: synthetic has no labels to learn"),
-        ("training.epoch", 3, "training.epoch: there is no such setting. Did you mean 'epochs'?"),
+        ("training.epoch", 3, "training.epoch: no such setting. Did you mean 'epochs'?"),
         ("training.learning_rates", [0], "learning_rates[0]: 0 is not allowed; it must be a num"),
         ("training.learning_rates", ["1e-3"], "'1e-3' is not allowed; it must be a number above"),
         ("training.learning_rates", [], "training.learning_rates: [] is not allowed"),

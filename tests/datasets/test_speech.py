@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from ntkcond.run.errors import UserError
 from ntkcond.datasets.speech import corpus, frames, phones
 from ntkcond.datasets.speech.log_mel import log_mel, mel_filters
+from ntkcond.run.errors import UserError
 from speech import voice, write_corpus
 
 

@@ -1,0 +1,67 @@
+"""Why a result is, or is not, up to date: python -m ntkcond.why results/fig2.pdf
+
+Takes --configfile, --config and --directory as Snakemake does, and runs nothing. Exit status: 0 for
+a result that is up to date, 1 for one that is not."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import yaml
+
+from ntkcond.plan import config
+from ntkcond.plan.freshness import Freshness
+from ntkcond.plan.graph import Graph
+from ntkcond.plan.reasons import of_file
+from ntkcond.run.errors import UserError
+
+
+def main(arguments: argparse.Namespace) -> bool:
+    """Prints the answer; whether the file is up to date. Raises UserError for a mistake."""
+    project = Path.cwd()
+    if not Path(project, config.SCHEMA).is_file():
+        raise UserError(f"{project}: has no {config.SCHEMA}. Run this where you run snakemake")
+    settings = _settings(project, arguments)
+    config.check(settings, project)
+    Path(arguments.directory).mkdir(parents=True, exist_ok=True)
+    os.chdir(arguments.directory)
+    graph = Graph(settings, project)
+    path = os.path.relpath(arguments.file)
+    job = graph.maker(path)
+    if job is None:
+        raise UserError(f"{path}: no rule makes this file. `snakemake --list` shows the rules")
+    fresh, text = of_file(Freshness(graph), job, path)
+    print(text)
+    return fresh
+
+
+def _settings(project: Path, arguments: argparse.Namespace) -> dict:
+    from snakemake.utils import update_config
+
+    settings: dict = {}
+    for name in ("config.yaml", *arguments.configfile):
+        path = Path(project, name)
+        if not path.is_file():
+            raise UserError(f"{path}: no such file. Correct --configfile")
+        update_config(settings, yaml.safe_load(path.read_text("utf-8")) or {})
+    for entry in arguments.config:
+        key, equals, value = entry.partition("=")
+        if not equals:
+            raise UserError(f"--config {entry}: must be SETTING=VALUE")
+        settings[key] = yaml.safe_load(value)
+    return settings
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(
+        prog="python -m ntkcond.why", description=__doc__.splitlines()[0]
+    )
+    options.add_argument("file", help="such as results/fig2.pdf")
+    options.add_argument("--configfile", nargs="+", default=[], metavar="FILE")
+    options.add_argument("--config", nargs="+", default=[], metavar="SETTING=VALUE")
+    options.add_argument("--directory", default=".", help="where the results are")
+    try:
+        sys.exit(0 if main(options.parse_args()) else 1)
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")

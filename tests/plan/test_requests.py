@@ -1,0 +1,179 @@
+"""What each rule's jobs ask for, from the sizes in the config alone."""
+
+import copy
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from ntkcond.plan import cluster, requests
+from ntkcond.plan.graph import PATTERNS
+from ntkcond.run import needs
+from workflow import ROOT
+
+CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+OVERLAY = {
+    "seeds": [1, 2, 3],
+    "width": 256,
+    "block": 500,
+    "datasets": {
+        "mine": {"file": "mine.npz", "block": 100},
+        "mine_small": {"file": "mine.npz", "samples": 300, "block": 100},
+        "mnist": {"training": {"epochs": 7, "batch": 50, "width": 64}},
+        "digits": {"block": "all"},
+    },
+    "training": {"seeds": [1, 2], "learning_rates": [1, 2, 4]},
+    "descent": {"depths": [1, 6], "seeds": [1], "steps": 1000},
+    "sweeps": {"depths": [1, 3], "widths": [64, 2048], "sizes": [8, 5000], "seeds": [1, 2]},
+    "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"]},
+}
+
+
+def config(**overlay) -> dict:
+    found = copy.deepcopy(CONFIG)
+    update_config(found, copy.deepcopy(OVERLAY))
+    update_config(found, overlay)
+    return found
+
+
+def of(dataset: str = "mnist", network: str = "relu", depth: int = 4, **more: str) -> dict:
+    return {"dataset": dataset, "network": network, "depth": str(depth), **more}
+
+
+MNIST = {"samples": 60_000, "features": 784}
+# The job, and which need and work it should ask for, with the sizes written out.
+JOBS = {
+    "kernel": (
+        of(),
+        needs.kernel_need(500, depth=4, width=256, **MNIST),
+        cluster.kernel_work(500, depth=4, width=256, seeds=3, **MNIST),
+    ),
+    "spectrum": (
+        of(),
+        needs.spectrum_need(500, **MNIST),
+        cluster.spectrum_work(500, depth=4, width=256, seeds=3, **MNIST),
+    ),
+    "closest_pair": (
+        of(),
+        needs.angle_need(depth=4, width=256, **MNIST),
+        cluster.angle_work(depth=4, width=256, seeds=3, **MNIST),
+    ),
+    "sgd": (
+        of(),
+        needs.train_need(test_samples=10_000, depth=4, width=64, batch=50, **MNIST),
+        cluster.train_work(
+            test_samples=10_000, depth=4, width=64, runs=2 * 3, epochs=7, **MNIST
+        ),
+    ),
+    "descent": (  # of the deepest; two learning rates for each depth and seed
+        {"dataset": "mnist"},
+        needs.kernel_need(500, depth=6, width=256, **MNIST),
+        cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
+    ),
+    "sweep": (  # at its largest: widths at one n
+        of(sweep="width"),
+        needs.kernel_need(500, depth=3, width=2048, **MNIST),
+        cluster.kernel_work(500, depth=3, width=2048, seeds=2 * 2, **MNIST),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", JOBS)
+def test_a_job_asks_for_what_its_sizes_need(rule):
+    wildcards, need, work = JOBS[rule]
+    assert requests.need(config(), rule, wildcards) == need
+    for attempt in (1, 3):
+        asked = requests.megabytes(config(), rule, wildcards, attempt)
+        assert asked == cluster.megabytes(need.bytes, attempt)
+        assert asked * 1e6 > need.bytes
+        for cores in (1, 8):
+            asked = requests.minutes(config(), rule, wildcards, cores, attempt)
+            assert asked == cluster.minutes(work, cores, attempt)
+
+
+def test_a_data_set_asks_for_all_that_is_available():
+    """However few samples are taken."""
+    few = config(datasets={"mnist": {"samples": 100, "block": 50}})
+    need, work = cluster.dataset_need(60_000, 784), cluster.dataset_work(60_000, 784)
+    assert requests.megabytes(few, "dataset", {"dataset": "mnist"}, 1) == cluster.megabytes(need, 1)
+    assert requests.minutes(few, "dataset", {"dataset": "mnist"}, 1, 1) == (
+        cluster.minutes(work, 1, 1)
+    )
+
+
+def test_speech_asks_for_the_time_to_decode_its_hours():
+    def minutes(subset: str) -> int:
+        settings = config(datasets={"librispeech": {"subset": subset}})
+        return requests.minutes(settings, "dataset", {"dataset": "librispeech"}, 1, 1)
+
+    hundred, five = minutes("train-clean-100"), minutes("dev-clean")
+    assert hundred > five + 5
+    assert minutes("a-part-of-my-own") == hundred
+
+
+def test_block_all_is_all_samples():
+    wildcards = of("digits")
+    found = requests.need(config(), "kernel", wildcards)
+    assert found == needs.kernel_need(1437, 1437, 64, 4, 256)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "block", "depth", "width"),
+    [
+        ("samples", 5000, 3, 256),
+        ("activations", 500, 10, 256),
+        ("infinite", 500, 10, 1),
+        ("first_layer", 500, 1, 256),
+    ],
+)
+def test_each_sweep_asks_for_its_largest_kernel(sweep, block, depth, width):
+    found = requests.need(config(), "sweep", of(sweep=sweep))
+    assert found == needs.kernel_need(block, depth=depth, width=width, **MNIST)
+
+
+@pytest.mark.parametrize("rule", [*JOBS, "dataset"])
+@pytest.mark.parametrize("name", ["mine", "mine_small"])
+def test_a_users_own_set_is_of_unknown_size(rule, name):
+    """Its features are, even where samples are given: a fixed request, doubled at each attempt."""
+    wildcards = of(name, sweep="width")
+    for attempt in (1, 2, 3):
+        factor = 2 ** (attempt - 1)
+        asked = requests.megabytes(config(), rule, wildcards, attempt)
+        assert asked == cluster.UNKNOWN_MEGABYTES * factor
+        asked = requests.minutes(config(), rule, wildcards, 8, attempt)
+        assert asked == cluster.UNKNOWN_MINUTES * factor
+    if rule != "dataset":
+        assert requests.need(config(), rule, wildcards) is None
+
+
+def test_every_computing_rule_has_requests():
+    """The headers of a corpus alone are read by one process in little memory."""
+    assert requests.NEEDS.keys() == PATTERNS.keys() - {"corpus", "dataset"}
+    assert requests.WORK.keys() == PATTERNS.keys() - {"corpus"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "wildcards", "here", "elsewhere"),
+    [
+        ("dataset", of("mnist"), 1, 1),
+        ("dataset", of("librispeech"), 16, 8),
+        ("kernel", of("mnist"), 1, 1),  # blocks of 500
+        ("kernel", of("mine"), 1, 1),  # of 100
+        ("spectrum", of("mnist"), 1, 1),
+        ("closest_pair", of("mnist"), 16, 8),  # of all samples
+        ("closest_pair", of("digits"), 1, 1),
+        ("closest_pair", of("mine"), 16, 8),  # of an unknown number
+        ("sweep", of("mnist", sweep="width"), 1, 1),
+        ("sweep", of("mnist", sweep="samples"), 16, 8),  # up to 5000
+        ("sgd", of("mnist"), 16 // (5 + 5), 8),  # all depths of two sets side by side
+    ],
+)
+def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, here, elsewhere):
+    assert requests.threads(config(), rule, wildcards, 16, elsewhere=False) == here
+    assert requests.threads(config(), rule, wildcards, 16, elsewhere=True) == elsewhere
+
+
+def test_large_blocks_take_all_threads():
+    large = config(block=5000)
+    for rule in ("kernel", "spectrum"):
+        assert requests.threads(large, rule, of("mnist"), 16, elsewhere=False) == 16

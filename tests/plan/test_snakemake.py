@@ -1,0 +1,201 @@
+"""Snakemake's own options keep their meaning; reasons are said in words; other workflows may be
+beside.
+
+These tests also hold what `ntkcond.plan.workflow` takes from Snakemake beyond its documentation.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+
+from test_caching import code, delete, in_place_of, setting, version, without_provenance
+from workflow import KERNELS, ROOT, contents, environment, planned, snakemake
+
+KERNEL = "results/kernels/digits/relu/depth2.h5"
+FIG2 = "results/fig2.pdf"
+
+
+def reasons(project: Path, *arguments: str) -> dict[str, str]:
+    """{jobs: why} as a dry run says it."""
+    output = snakemake(project, "-n", *arguments)
+    text = output.stdout + output.stderr
+    lines = text.partition("Why these jobs run:\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^    (.+?): (.+)$", lines, re.M))
+
+
+def test_rerun_triggers_choose_what_counts(project):
+    setting("width", 25)(project)
+    assert planned(project, FIG2, "--rerun-triggers", "mtime") == {}
+    assert planned(project, FIG2, "--rerun-triggers", "mtime", "code", "input") == {}
+    assert planned(project, FIG2, "--rerun-triggers", "params")["kernel"] == KERNELS
+
+
+def test_results_of_another_numpy_can_be_kept(project):
+    other = version("numpy")(project)
+    assert planned(project, **other)["sgd"] == 2
+    kept = ("--rerun-triggers", "mtime", "params", "input", "code")
+    assert planned(project, *kept, **other) == {}
+
+
+def test_code_is_a_trigger_of_its_own(project):
+    code("ntk/empirical.py")(project)
+    assert planned(project, FIG2, "--rerun-triggers", "mtime", "params", "input") == {}
+    assert planned(project, FIG2, "--rerun-triggers", "code")["kernel"] == KERNELS
+
+
+def test_touch_accepts_results_as_they_are(project):
+    before = contents(project)
+    setting("width", 25)(project)
+    assert planned(project, FIG2)["kernel"] == KERNELS
+    snakemake(project, "--touch")
+    assert planned(project) == {}
+    assert contents(project) == before
+    setting("width", 26)(project)  # accepted was another change
+    assert planned(project, FIG2)["kernel"] == KERNELS
+    setting("width", 25)(project)
+    in_place_of(KERNEL, without_provenance)(project)  # and another file
+    assert planned(project, FIG2)["kernel"] == 1
+
+
+def test_force_options(project):
+    assert planned(project, "results/fig4.pdf", "-f") == {"fig4": 1}
+    assert planned(project, FIG2, "-F")["kernel"] == KERNELS
+    assert planned(project, "-R", "fig4") == {"fig4": 1, "costs": 1}
+
+
+def test_until_and_omit_from(project):
+    setting("width", 25)(project)
+    assert planned(project, FIG2, "--until", "kernel") == {"kernel": KERNELS}
+    assert (
+        planned(project, FIG2, "--omit-from", "spectrum")
+        .keys()
+        .isdisjoint({"spectrum", "conditioning", "fig2"})
+    )
+
+
+def test_a_dry_run_says_why_in_words(project):
+    assert reasons(project) == {}
+    code("ntk/empirical.py")(project)
+    said = reasons(project, FIG2)
+    assert said[f"kernel × {KERNELS}"] == "code changed in ntk/empirical.py"
+    assert said["conditioning"] == "input rebuilt: spectrum"
+
+
+def test_a_colour_a_width_and_a_log_message(project):
+    style = project / "src/ntkcond/artefacts/style.py"
+    text = style.read_text("utf-8")
+    style.write_text(text.replace("#0072B2", "#0072B3"), "utf-8")
+    assert reasons(project, "results/fig4.pdf") == {"fig4": "code changed in artefacts/style.py"}
+    style.write_text(text, "utf-8")
+    setting("width", 25)(project)
+    said = reasons(project, FIG2)
+    assert said[f"kernel × {KERNELS}"] == "width 24 → 25"
+    setting("width", 24)(project)
+    progress = project / "src/ntkcond/run/progress.py"
+    progress.write_text(progress.read_text("utf-8").replace("done in", "finished in"), "utf-8")
+    assert planned(project) == {}
+
+
+def test_other_reasons(project):
+    delete("results/fig1.png")(project)
+    assert reasons(project, "results/fig1.png") == {"fig1": "not built yet"}
+    assert reasons(project, "results/fig4.pdf", "-f") == {"fig4": "forced by the command line"}
+    in_place_of(KERNEL, without_provenance)(project)
+    said = reasons(project, FIG2)
+    assert said["kernel"] == "no provenance in the file: another program or version wrote it"
+    other = version("matplotlib")(project)
+    done = snakemake(project, "-n", "results/fig4.pdf", **other)
+    assert "fig4: matplotlib 3." in done.stdout + done.stderr
+
+
+def test_the_start_of_a_run_says_why_too(project):
+    setting("theory.depths", [1, 3])(project)
+    done = snakemake(project, "results/fig1.pdf")
+    assert "fig1: depths [1, 2, 5, 10, 100, 1000] → [1, 3]" in done.stdout + done.stderr
+
+
+def why(project: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "ntkcond.why", *arguments, "--configfile", "small.yaml"]
+    return subprocess.run(
+        command, cwd=project, env=environment(project), capture_output=True, text=True, check=False
+    )
+
+
+def test_why_answers_for_one_file(project):
+    fresh = why(project, FIG2)
+    assert fresh.returncode == 0, fresh.stderr
+    assert fresh.stdout.startswith("results/fig2.pdf is up to date. It was made with:")
+    for part in (
+        "step: ntkcond.steps.artefact",
+        "results/conditioning.csv",
+        "artefacts.fig2",
+        "matplotlib 3.",
+    ):
+        assert part in fresh.stdout
+    stale = why(project, FIG2, "--config", "width=25")
+    assert stale.returncode == 1
+    assert f"    kernel × {KERNELS}: width 24 → 25" in stale.stdout
+    absent = why(project, "results/kernels/synthetic/relu/depth7.h5")
+    assert "does not exist: snakemake results/kernels" in absent.stdout
+    for arguments, message in (
+        (["results/fig9.pdf"], "no rule makes this file"),
+        ([FIG2, "--config", "widht=3"], "widht: no such setting"),
+    ):
+        refused = why(project, *arguments)
+        assert refused.returncode == 1
+        assert message in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_a_changed_raw_file_is_named(project):
+    own = project / "mine.npy"
+    import numpy as np
+
+    np.save(own, np.eye(6))
+    setting("datasets.mine", {"file": "mine.npy"})(project)
+    snakemake(project, "results/datasets/mine.h5")
+    np.save(own, np.eye(7))
+    said = reasons(project, "results/datasets/mine.h5")
+    assert said == {"dataset": "changed input mine.npy"}
+
+
+def test_records_say_what_made_a_file(finished):
+    with h5py.File(finished / KERNEL) as file:
+        record = file.attrs["provenance"]
+    for part in ('"seeds": [1, 32]', '"width": 24', '"torch": "2.13.0"', '"ntk.empirical"'):
+        assert part in record
+
+
+MODULE = """
+module ntkcond:
+    snakefile: "{root}/workflow/Snakefile"
+
+use rule * from ntkcond
+
+rule mine:
+    default_target: True
+    input: "results/fig4.csv", "results/fig1.csv"
+    output: "mine.txt"
+    shell: "cat {{input}} > {{output}}"
+
+rule dataset_of_mine:  # begins like a rule of ours
+    output: "dataset.txt"
+    shell: "touch {{output}}"
+"""
+
+
+@pytest.mark.parametrize("rules", ["mine", "dataset_of_mine"])
+def test_another_workflow_can_use_this_one_as_a_module(tmp_path, rules):
+    (tmp_path / "Snakefile").write_text(MODULE.format(root=ROOT), "utf-8")
+    command = [sys.executable, "-m", "snakemake", "-j2", rules]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if rules == "mine":
+        assert (tmp_path / "mine.txt").read_bytes().startswith(b"theta_deg,g_deg")
+        again = subprocess.run(
+            [*command, "-n"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert "Nothing to be done" in again.stdout + again.stderr

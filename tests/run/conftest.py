@@ -1,0 +1,5 @@
+"""What several tests share."""
+
+from small_results import ran
+
+__all__ = ["ran"]

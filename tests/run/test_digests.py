@@ -1,0 +1,368 @@
+"""Code digests see every module that a step loads, and of these what numbers depend on."""
+
+import ast
+import hashlib
+import importlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES, module_name
+from ntkcond.run import digests
+from ntkcond.run.digests import RememberedDigests, code_digests, imported_modules, package_versions
+from small_results import STEPS
+
+KERNEL = "ntkcond.steps.kernel"
+ARTEFACT = "ntkcond.steps.artefact"
+PACKAGE = Path(digests.__file__).parents[1]
+# Imported by name (importlib) where a step's numbers do not depend on them.
+LEFT_OUT = {"ntkcond.steps.corpus": {"ntkcond.datasets.speech.archive"}}  # fetches and unpacks
+
+
+def modules_of(step: str, chosen: tuple[str, ...] = ()) -> set[str]:
+    return set(imported_modules(step, *chosen))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_import_walk_finds_what_a_step_loads(ran, step):
+    assert set(ran.loaded[step]) <= modules_of(step)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_import_walk_finds_what_a_data_set_loads(ran, source):
+    """The data set's module is chosen at run time, so its job names it beside the step."""
+    found = modules_of("ntkcond.steps.dataset", (module_name(source),))
+    assert found == set(ran.loaded[f"data set {source}"])
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_import_walk_finds_what_an_artefact_loads(ran, name):
+    found = modules_of(ARTEFACT, (f"ntkcond.artefacts.{name}",))
+    assert set(ran.loaded[f"artefact {name}"]) <= found
+
+
+def test_the_import_walk_finds_what_was_loaded_when_steps_had_run(ran):
+    """Of every job, with its settings and the modules that it chose; and nothing that no job of
+    its rule had loaded."""
+    surplus: dict[str, set] = {}
+    for job in ran.jobs:
+        loaded, found = set(ran.loaded[job.outputs[0]]), modules_of(*job.modules[:1], job.chosen)
+        assert loaded - found == LEFT_OUT.get(job.modules[0], set()), job.name
+        surplus[job.rule] = surplus.get(job.rule, found) & (found - loaded)
+    # of the normalisation c_σ, which networks load when they need it: linear ones do not
+    lazy = {"ntkcond.networks.gaussian"}
+    assert {rule for rule, modules in surplus.items() if modules - lazy} == set()
+    assert {job.modules[0] for job in ran.jobs} == set(STEPS) - {"ntkcond.steps.download"}
+
+
+def test_modules_are_imported_by_name_in_known_places_only():
+    """The walk cannot see these; what is chosen there is named by the job, or in LEFT_OUT."""
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in ("import_module", "run_module"))
+        or (isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval"))
+    }
+    assert users == {"datasets/registry.py", "steps/artefact.py", "steps/corpus.py"}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_one_data_set_is_no_part_of_anothers_code(source):
+    found = code_digests("ntkcond.steps.dataset", module_name(source))
+    readers = {module_name(other).removeprefix("ntkcond.") for other in SOURCES}
+    assert readers & found.keys() == {module_name(source).removeprefix("ntkcond.")}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_data_set_depends_on_the_code_of_ntks_or_training(source):
+    found = code_digests("ntkcond.steps.dataset", module_name(source))
+    layers = {name.partition(".")[0] for name in found}
+    assert layers <= {"steps", "datasets"}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_one_artefact_is_no_part_of_anothers_code(name):
+    """But for what several share, which is no artefact."""
+    found = code_digests(ARTEFACT, f"ntkcond.artefacts.{name}")
+    assert {f"artefacts.{other}" for other in SPECS} & found.keys() == {f"artefacts.{name}"}
+
+
+def all_targets() -> list[tuple[str, ...]]:
+    targets: list[tuple[str, ...]] = [(step,) for step in STEPS]
+    targets += [("ntkcond.steps.dataset", module_name(source)) for source in SOURCES]
+    return targets + [(ARTEFACT, f"ntkcond.artefacts.{name}") for name in SPECS]
+
+
+def test_plan_and_run_are_in_no_digest():
+    for target in all_targets():
+        found = code_digests(*target)
+        assert found
+        assert not [name for name in found if name.partition(".")[0] in ("plan", "run", "why")]
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the package for the digests to read, and digests of it."""
+    source = tmp_path / "ntkcond"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(digests, "SOURCE", source)
+
+    def forget() -> None:
+        for function in (digests._parsed, digests.code_digests, digests.package_versions):
+            function.cache_clear()
+
+    def of(*modules: str, titles: bool = False) -> dict[str, str]:
+        forget()
+        return code_digests(*modules, titles=titles)
+
+    yield source, of
+    forget()
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text("utf-8")
+    assert old in text, (file, old)
+    file.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def prose_changed(text: str) -> str:
+    """With other comments and formatting, docstrings, messages of errors and logs, help texts and
+    descriptions."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef():
+                if ast.get_docstring(node) is not None:
+                    node.body[0].value.value = "Other words."
+                elif not (isinstance(node, ast.Module) and not node.body):
+                    node.body.insert(0, ast.Expr(ast.Constant("Words where there were none.")))
+            case ast.Raise(exc=ast.Call()):
+                node.exc.args = [ast.Constant("another message")]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="log"), attr="info" | "warning")):
+                node.args = [ast.Constant("another line")]
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="log"))):
+                node.args = [ast.Constant("another line")]
+            case ast.Call(func=ast.Attribute(attr="add_argument" | "add_input")):
+                node.keywords = [k for k in node.keywords if k.arg not in ("help", "metavar")]
+                node.keywords.append(ast.keyword("help", ast.Constant("other help")))
+            case ast.Assign(targets=[ast.Name(id="SPEC" | "SOURCE")]):
+                node.value.keywords = [ast.keyword("title", ast.Constant("another title"))]
+    return "# a comment\n" + ast.unparse(ast.fix_missing_locations(tree))
+
+
+def test_digests_ignore_what_is_said_to_people(copy):
+    """In every module of the package at once."""
+    source, of = copy
+    before = [of(*target, titles=True) for target in all_targets()]
+    edited = 0
+    for path in source.rglob("*.py"):
+        text = path.read_text("utf-8")
+        path.write_text(prose_changed(text), "utf-8")
+        edited += path.read_text("utf-8") != text
+    assert edited > 50
+    assert [of(*target, titles=True) for target in all_targets()] == before
+
+
+class Mutation(ast.NodeTransformer):
+    """Changes the n-th number, operator, comparison, name or word that may change a result."""
+
+    def __init__(self, which: int) -> None:
+        self.left = which
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        match node:
+            case ast.Raise() | ast.Assign(targets=[ast.Name(id="SPEC" | "SOURCE")]):
+                return node
+            case ast.Expr(value=ast.Constant()):
+                return node  # a docstring
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="log"), attr="info" | "warning")):
+                return node
+            case ast.keyword(arg="help" | "metavar"):
+                return node
+            case ast.Constant(value=bool() as value):
+                return self.once(node, ast.Constant(not value))
+            case ast.Constant(value=int() | float() as value):
+                return self.once(node, ast.Constant(value + 1))
+            case ast.Constant(value=str() as value):
+                return self.once(node, ast.Constant(value + "x"))
+            case ast.BinOp(op=op):
+                new = ast.Sub() if isinstance(op, ast.Add) else ast.Add()
+                node = self.once(node, ast.BinOp(node.left, new, node.right))
+            case ast.Compare(ops=[op, *others]):
+                new = ast.Lt() if isinstance(op, ast.GtE) else ast.GtE()
+                node = self.once(node, ast.Compare(node.left, [new, *others], node.comparators))
+            case ast.Attribute(attr=attr):
+                node = self.once(node, ast.Attribute(node.value, f"{attr}_", node.ctx))
+            case ast.Return(value=ast.expr()):
+                node = self.once(node, ast.Return(ast.Constant(None)))
+        return self.generic_visit(node)
+
+    def once(self, old: ast.AST, new: ast.AST) -> ast.AST:
+        self.left -= 1
+        return new if self.left == -1 else old
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ntk/empirical.py", "ntk/rank.py", "networks/activations.py", "training/descent.py",
+     "datasets/duplicates.py", "steps/kernel.py", "artefacts/fig4.py"],
+)  # fmt: skip
+def test_digests_see_any_other_change(tmp_path, name):
+    text = (PACKAGE / name).read_text("utf-8")
+    path = tmp_path / "module.py"
+    path.write_text(text, "utf-8")
+    original, seen, which = digests._Parsed(path).digest(titles=True), set(), 0
+    while True:
+        mutation = Mutation(which)
+        tree = ast.fix_missing_locations(mutation.visit(ast.parse(text)))
+        if mutation.left >= 0:
+            break
+        path.write_text(ast.unparse(tree), "utf-8")
+        digest = digests._Parsed(path).digest(titles=True)
+        assert digest != original, f"{name}: unseen: {ast.unparse(tree)}"
+        seen.add(digest)
+        which += 1
+    assert which > 10
+    assert len(seen) == which  # no two changes look alike
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("steps/kernel.py", "file.attrs.update(", "file.attrs. update(width=1) or dict("),
+        ("ntk/empirical.py", "WIDTH = 16", "WIDTH = 17"),
+        ("networks/activations.py", "1 - z", "2 - z"),  # three imports away
+        ("datasets/blocks.py", "return ", "return 1 and "),
+    ],
+)
+def test_a_change_in_a_module_changes_its_digest_and_no_other(copy, module, old, new):
+    source, of = copy
+    before, figure = of(KERNEL), of(ARTEFACT, "ntkcond.artefacts.costs")
+    edit(source / module, old, new)
+    name = module.removesuffix(".py").replace("/", ".")
+    assert changed(before, of(KERNEL)) == {name}
+    assert of(ARTEFACT, "ntkcond.artefacts.costs") == figure
+
+
+def test_a_new_import_is_seen_with_all_that_it_loads(copy):
+    source, of = copy
+    before = of(KERNEL)
+    path = source / "ntk/empirical.py"
+    text = path.read_text("utf-8")
+    path.write_text(f"{text}\n\ndef later():\n    from ntkcond.training import sgd\n", "utf-8")
+    assert {"ntk.empirical", "training.sgd", "training.history"} <= changed(before, of(KERNEL))
+
+
+def test_a_relative_import_is_refused(copy):
+    source, of = copy
+    path = source / "ntk/empirical.py"
+    path.write_text(f"from . import rank\n{path.read_text('utf-8')}", "utf-8")
+    with pytest.raises(ValueError, match=r"empirical\.py: relative import"):
+        of(KERNEL)
+
+
+def test_titles_count_for_artefacts_only(copy):
+    source, of = copy
+    path = source / "ntk/infinite_width.py"
+    text = path.read_text("utf-8")
+    fig4 = (ARTEFACT, "ntkcond.artefacts.fig4")
+    found = []
+    for title in ("one", "two"):
+        path.write_text(f"{text}\n\nf = dict(title={title!r})\n", "utf-8")
+        found.append((of(*fig4, titles=True), of(*fig4)))
+    assert changed(found[0][0], found[1][0]) == {"ntk.infinite_width"}
+    assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"), [(("ntkcond.steps.sweep",), False), ((ARTEFACT, "fig4"), True)]
+)
+def test_records_of_artefacts_see_titles_and_no_others(copy, target, seen):
+    from ntkcond.run.record import record
+
+    source, of = copy
+    step, *names = target
+    modules = (step, *(f"ntkcond.artefacts.{name}" for name in names))
+    path = source / "ntk/infinite_width.py"
+    text = path.read_text("utf-8")
+    found = []
+    for title in ("one", "two"):
+        path.write_text(f"{text}\n\nf = dict(title={title!r})\n", "utf-8")
+        of()
+        found.append(record(modules, {}, {})["code"])
+    assert (found[0] != found[1]) == seen
+
+
+def test_digests_leave_out_what_only_some_versions_of_python_have():
+    """3.12 added type_params to every function, 3.13 leaves empty fields out of ast.dump."""
+    function = ast.parse("def f(x): return x + 1").body[0]
+    before = digests._text(function)
+    function.type_params = []
+    function._fields = (*ast.FunctionDef._fields, "type_params")
+    assert digests._text(function) == before
+    assert "[]" not in before
+    function.body[0].value.right.value = 2
+    assert digests._text(function) != before
+
+
+def test_colours_are_part_of_pictures_only(copy):
+    source, of = copy
+    before = {target: of(*target) for target in all_targets()}
+    edit(source / "artefacts/style.py", "#0072B2", "#0072B3")
+    found = {target for target in before if of(*target) != before[target]}
+    pictures = {
+        (ARTEFACT, f"ntkcond.artefacts.{name}") for name, s in SPECS.items() if ".pdf" in s.files
+    }
+    assert found == pictures
+
+
+def test_versions_are_those_of_the_packages_that_numbers_depend_on():
+    versions = package_versions("ntkcond.steps.spectrum")
+    for package in ("numpy", "scipy", "torch"):
+        installed = importlib.import_module(package).__version__
+        assert versions[package] == installed.partition("+")[0]
+    assert "matplotlib" not in versions
+    assert "matplotlib" in package_versions(ARTEFACT, "ntkcond.artefacts.fig4")
+    assert "sklearn" in digests.VERSIONED
+    assert "scikit-learn" in package_versions("ntkcond.steps.dataset", "ntkcond.datasets.digits")
+
+
+def test_every_package_that_computed_code_imports_has_its_version_recorded():
+    """But for those that change no number."""
+    harmless = {"psutil", "tqdm", "requests"}
+    decodes = {"soundfile"}  # FLAC is lossless, and its md5 is checked
+    standard = set(importlib.import_module("sys").stdlib_module_names)
+    for target in all_targets():
+        computed = [m for m in imported_modules(*target) if not m.startswith(digests.NO_NUMBERS)]
+        names = {name.partition(".")[0] for m in computed for name in digests._parsed(m).imports}
+        assert names - standard - {"ntkcond"} - harmless - decodes <= digests.VERSIONED.keys()
+
+
+def test_a_file_is_read_again_only_when_something_happened_to_it(tmp_path, monkeypatch):
+    path, memory = tmp_path / "samples.npy", tmp_path / "records/sha256.json"
+    path.write_bytes(b"one")
+
+    def digest() -> str:
+        ask: Callable[[Path], str] = RememberedDigests(memory)  # as at each start
+        return ask(path)
+
+    first = digest()
+    assert first == hashlib.sha256(b"one").hexdigest()
+    with monkeypatch.context() as patched:
+        patched.setattr(digests, "sha256_of", None)  # would fail if it were asked
+        assert digest() == first
+    before = path.stat()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if nothing had happened
+    assert digest() == hashlib.sha256(b"two").hexdigest()
+    memory.write_text("damaged")
+    assert digest() == hashlib.sha256(b"two").hexdigest()

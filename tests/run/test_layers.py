@@ -1,0 +1,269 @@
+"""The package's layers: imports point down, the plan is light, and nothing in `run` is computed."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES, module_name
+from ntkcond.ntk import closest_pair, empirical
+from ntkcond.run import needs
+from ntkcond.run.digests import imported_modules
+from ntkcond.training import sgd
+from small_results import STEPS
+from workflow import ROOT
+
+SOURCE = ROOT / "src/ntkcond"
+# What each layer may import, beside itself. No two have each other.
+BELOW = {
+    "why": {"plan", "artefacts", "datasets", "networks", "run"},
+    "plan": {"artefacts", "datasets", "networks", "run"},
+    "steps": {"artefacts", "ntk", "training", "datasets", "networks", "run"},
+    "artefacts": {"ntk", "training", "datasets", "networks", "run"},
+    "ntk": {"datasets", "networks", "run"},
+    "training": {"networks", "run"},
+    "datasets": {"run"},
+    "networks": {"run"},
+    "run": set(),
+}
+COMPUTED = ("steps", "artefacts", "ntk", "training", "datasets", "networks")
+# What computed modules may take from `run`, and why no number of a result comes with it. `run` is
+# in no digest: were a number taken from there, changing it would rebuild nothing.
+NO_NUMBERS = {
+    "errors.UserError": "ends the step",
+    "progress.progress": "yields the items as they are",
+    "progress.log": "words",
+    "units.size": "words",
+    "files.read_hdf5": "values come back as they were written: tests/run/test_files.py, FORMAT",
+    "files.write_hdf5": "the same",
+    "files.write_csv": "the same",
+    "files.write_text": "the text as it is",
+    "files.write_provenance": "no result",
+    "files.replacing": "a path to write to",
+    "files.explained": "changes exceptions only",
+    "files.require_space": "ends the step or does nothing",
+    "machine.require_memory": "ends the step or does nothing",
+    "machine.available_memory": "compared with what is needed, to end the step",
+    "machine.resolve_device": "where it is computed; tests hold devices against each other",
+    "machine.use_threads": "how fast it is computed",
+    "needs.Need": "bytes, for require_memory",
+    "needs.kernel_need": "bytes, for require_memory",
+    "needs.angle_need": "bytes, for require_memory",
+    "needs.spectrum_need": "bytes, for require_memory",
+    "needs.train_need": "bytes, for require_memory",
+    "needs.kernel_file_bytes": "bytes, for require_space",
+    "digests.sha256_of": "holds files against published digests, and names a user's file",
+    "descriptions.described": "descriptions; what a step takes of them is in its settings",
+    "record.read": "what costs are counted over; they differ from run to run anyway",
+    "record.is_result": "the same",
+    # of the command line: what its options become is recorded, as settings
+    "command.parser": "options",
+    "command.run": "runs the step",
+    "command.add_computing": "options that are not recorded",
+    "command.add_mirrors": "addresses of files whose md5 is checked",
+    "command.mirrors_of": "the same",
+    "command.whole_numbers": "a setting",
+    "command.at_least": "a setting",
+    "command.truth": "a setting",
+    "command.count_or_all": "a setting",
+    "command.log": "words",
+}
+# A constant of `run.needs` that says again what computed code has.
+LIGHT = ("artefacts.registry", "datasets.registry", "plan.graph", "plan.workflow")
+HEAVY = ("numpy", "pandas", "matplotlib", "torch", "h5py", "scipy", "sklearn", "torchvision")
+
+
+def parsed(source: Path) -> Iterator[tuple[str, ast.Module]]:
+    """Each module of the package by its name, such as ntk.rank, and its syntax tree."""
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source).with_suffix("").as_posix().replace("/", ".")
+        yield name.removesuffix(".__init__"), ast.parse(path.read_text("utf-8"), str(path))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(module, name) of `from module import name` anywhere, without `ntkcond.`; ("", module) of
+    `import ntkcond.module`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == "ntkcond":
+                    yield "", alias.name.removeprefix("ntkcond.")
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                yield "", "a relative import"
+            elif node.module.partition(".")[0] == "ntkcond":
+                for alias in node.names:
+                    yield node.module.removeprefix("ntkcond").removeprefix("."), alias.name
+
+
+def layer_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def pointing_up(source: Path) -> list[str]:
+    """Imports that no layer may have."""
+    found = []
+    for name, tree in parsed(source):
+        for module, imported in imports(tree):
+            here, there = layer_of(name), layer_of(module or imported)
+            if not module or there not in {here, *BELOW.get(here, set())}:
+                found.append(f"{name}: {module or '?'} {imported}")
+    return found
+
+
+def taken_from_run(source: Path) -> set[str]:
+    """What computed modules take from `run`, such as files.read_hdf5: by name, or as an attribute
+    of a module."""
+    found = set()
+    for name, tree in parsed(source):
+        if layer_of(name) not in COMPUTED:
+            continue
+        modules = {}
+        for module, imported in imports(tree):
+            if module == "run":
+                modules[imported] = imported
+            elif layer_of(module) == "run":
+                found.add(f"{module.removeprefix('run.')}.{imported}")
+        used = {
+            f"{modules[node.value.id]}.{node.attr}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in modules
+        }
+        found |= used
+        bare = sum(isinstance(n, ast.Name) and n.id in modules for n in ast.walk(tree))
+        as_attribute = sum(
+            isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id in modules
+            for n in ast.walk(tree)
+        )
+        if bare != as_attribute:  # handed on whole, or renamed
+            found |= {f"{module}.*" for module in modules}
+        renamed = [
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "") == "ntkcond.run"
+            for alias in node.names
+            if alias.asname
+        ]
+        found |= {f"{module}.*" for module in renamed}
+    return found
+
+
+def heavy_loaded_by(module: str, source: Path) -> str:
+    """Packages that are loaded with a module, of those that the Snakefile must not load."""
+    script = f"""
+import sys
+sys.path.insert(0, {str(source.parent)!r})
+import ntkcond.{module}
+assert sys.modules["ntkcond"].__file__.startswith({str(source)!r})
+print(*sorted(set(sys.modules) & {set(HEAVY)!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_table_of_layers_has_an_order_and_every_layer():
+    done: list[str] = []
+    while len(done) < len(BELOW):
+        ready = [n for n, below in BELOW.items() if n not in done and below <= set(done)]
+        assert ready, "two layers may import each other"
+        done += ready
+    assert done[0] == "run"
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    files = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    assert folders | files == BELOW.keys()
+
+
+def test_imports_point_down():
+    assert pointing_up(SOURCE) == []
+
+
+def test_nothing_computed_imports_the_plan():
+    targets = [(step,) for step in STEPS]
+    targets += [("ntkcond.steps.dataset", module_name(source)) for source in SOURCES]
+    targets += [("ntkcond.steps.artefact", f"ntkcond.artefacts.{name}") for name in SPECS]
+    for target in targets:
+        assert not [n for n in imported_modules(*target) if n.startswith("ntkcond.plan")]
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_what_the_snakefile_loads_is_light(module):
+    assert heavy_loaded_by(module, SOURCE) == ""
+
+
+def test_nothing_in_run_changes_a_number():
+    """A new name has to be judged: add it to NO_NUMBERS with the reason, or move it elsewhere."""
+    found = taken_from_run(SOURCE)
+    assert found - NO_NUMBERS.keys() == set()
+    assert NO_NUMBERS.keys() - found == set(), "no longer used: take them out"
+
+
+def test_what_run_says_again_of_computed_code_is_the_same():
+    assert needs.TEST_ROWS == sgd.TEST_ROWS
+    assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
+    tile = empirical.tile_size("cpu")
+    assert 3 * needs.FLOAT64 * tile * empirical.WIDTH * tile == needs.TILES
+
+
+PLANTED = [
+    ("networks/mlp.py", "from ntkcond.ntk import rank"),
+    ("ntk/spectrum.py", "from ntkcond.plan.config import SCHEMA"),
+    ("ntk/spectrum.py", "from ntkcond.training import sgd"),
+    ("training/sgd.py", "import ntkcond.run.needs"),
+    ("datasets/samples.py", "def f():\n    from ntkcond.networks.mlp import MLP"),
+    ("run/files.py", "from ntkcond.networks import mlp"),
+    ("artefacts/fig1.py", "from ntkcond.steps import sgd"),
+    ("ntk/rank.py", "from . import spectrum"),
+]
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(SOURCE, tmp_path / "ntkcond", ignore=ignored)
+
+
+def plant(file: Path, line: str) -> None:
+    file.write_text(f"{file.read_text('utf-8')}\n\n{line}\n", "utf-8")
+
+
+@pytest.mark.parametrize(("file", "line"), PLANTED)
+def test_a_planted_import_that_points_up_is_found(copy, file, line):
+    plant(copy / file, line)
+    (found,) = pointing_up(copy)
+    assert found.startswith(file.removesuffix(".py").replace("/", "."))
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("from ntkcond.run.needs import TEST_ROWS", "needs.TEST_ROWS"),
+        ("from ntkcond.run import needs\nROWS = needs.TEST_ROWS", "needs.TEST_ROWS"),
+        ("from ntkcond.run import needs as n\nROWS = n.TEST_ROWS", "needs.*"),
+        ("from ntkcond.run import needs\nROWS = getattr(needs, 'TEST_ROWS')", "needs.*"),
+    ],
+)
+def test_a_planted_number_of_run_is_found(copy, line, name):
+    plant(copy / "training/sgd.py", line)
+    assert name in taken_from_run(copy) - NO_NUMBERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("file", "module"),
+    [
+        ("datasets/source.py", "datasets.registry"),
+        ("run/descriptions.py", "artefacts.registry"),
+        ("networks/mlp.py", "plan.graph"),
+        ("plan/reasons.py", "plan.workflow"),
+    ],
+)
+def test_a_planted_heavy_import_is_found(copy, file, module):
+    plant(copy / file, "import numpy")
+    assert heavy_loaded_by(module, copy) == "numpy"

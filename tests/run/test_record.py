@@ -1,0 +1,194 @@
+"""The record of what a result was made with: of settings, inputs, code and versions, no more."""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from ntkcond.plan.graph import Graph
+from ntkcond.run import record
+from ntkcond.run.files import write_hdf5
+from workflow import ROOT
+
+MADE_WITH = {"step": "kernel", "settings": {"width": 512}, "inputs": {}, "code": {"a": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (8.0, 8),
+        (0.1, 0.1),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        ((1, [2.0, ("a",)]), [1, [2, ["a"]]]),
+        ({1: Path("a/b"), "b": {"c": None}}, {"1": "a/b", "b": {"c": None}}),
+        (True, True),
+        ("1", "1"),
+        (2**70, 2**70),
+    ],
+)
+def test_records_have_what_json_has(value, plain):
+    found = record.canonical(value)
+    assert found == plain
+    assert type(found) is type(plain)
+    assert record.canonical(json.loads(json.dumps(found))) == found
+
+
+def test_a_digest_does_not_depend_on_order_or_on_how_numbers_are_written():
+    one = {"a": 1, "b": {"c": (1.0, 2.5), "d": None}}
+    other = {"b": {"d": None, "c": [1, 2.5]}, "a": 1.0}
+    assert record.digest(one) == record.digest(other)
+    text = '{"a": 1, "b": {"c": [1, 2.5], "d": null}}'
+    assert record.digest(one) == hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"a": 2}, {"a": "1"}, {"a": [1]}, {"a": 1, "b": None}, {"b": 1}, {"a": 1.5}, {"a": None}],
+)
+def test_other_records_have_other_digests(other):
+    assert record.digest(other) != record.digest({"a": 1})
+
+
+def test_a_result_is_named_by_its_path_and_any_other_file_by_its_name():
+    assert record.input_name("results/datasets/mnist.h5") == "results/datasets/mnist.h5"
+    assert record.input_name("/home/a/samples.npz") == "samples.npz"
+    assert record.is_result("results/fig2.csv")
+    assert not record.is_result("/elsewhere/results/fig2.csv")
+    assert not record.is_result("../results.npz")
+
+
+def test_the_digest_of_an_input_is_of_its_record_or_else_of_its_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.h5").write_bytes(b"one")
+    assert record.input_digest("mine.h5") == hashlib.sha256(b"one").hexdigest()[:32]
+    for seed in (0, 1):  # the values of a result are what it was made with
+        with write_hdf5("results/a.h5", MADE_WITH) as file:
+            file["x"] = np.random.default_rng(seed).random(3)
+        assert record.input_digest("results/a.h5") == record.digest(MADE_WITH)
+    with write_hdf5("results/b.h5") as file:  # of unknown provenance
+        file["x"] = [1.0]
+    content = hashlib.sha256(Path("results/b.h5").read_bytes()).hexdigest()[:32]
+    assert record.input_digest("results/b.h5") == content
+    with write_hdf5("outside.h5", MADE_WITH) as file:
+        file["x"] = [1.0]
+    content = hashlib.sha256(Path("outside.h5").read_bytes()).hexdigest()[:32]
+    assert record.input_digest("outside.h5") == content
+    with pytest.raises(FileNotFoundError):
+        record.input_digest("results/absent.h5")
+
+
+def test_a_result_without_a_record_has_none(tmp_path):
+    with write_hdf5(tmp_path / "good.h5", MADE_WITH) as file:
+        file["x"] = np.zeros(10_000)
+    assert record.read(tmp_path / "good.h5") == MADE_WITH
+    content = (tmp_path / "good.h5").read_bytes()
+    for name, damaged in (("cut.h5", content[:3000]), ("none.h5", b"nonsense"), ("empty.h5", b"")):
+        (tmp_path / name).write_bytes(damaged)
+        assert record.read(tmp_path / name) is None
+    with h5py.File(tmp_path / "good.h5", "a") as file:
+        file.attrs["provenance"] = "{not JSON"
+    assert record.read(tmp_path / "good.h5") is None
+    assert record.read(tmp_path / "absent.h5") is None
+    assert record.read(tmp_path / "absent.pdf") is None
+
+
+def test_the_files_of_an_artefact_share_a_record():
+    for name in ("results/fig2.pdf", "results/fig2.csv", "results/provenance/fig2.json"):
+        assert record.sidecar(name) == Path("results/provenance/fig2.json")
+
+
+def test_steps_record_what_the_graph_expects(ran, monkeypatch):
+    """The two sides of provenance: what a step was run with, and what the config asks for."""
+    monkeypatch.chdir(ran.folder)
+    graph = Graph(ran.config, ran.folder)
+    for job in ran.jobs:
+        for output in job.outputs:
+            found = record.read(output)
+            assert found == graph.expected(job, lambda path: record.digest(record.read(path)))
+    assert len({record.digest(record.read(job.outputs[0])) for job in ran.jobs}) == len(ran.jobs)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory) -> Callable[..., dict]:
+    """Runs the kernel step on 12 samples with these options more, with the package's copy in
+    another folder if there is one; its record."""
+    folder = tmp_path_factory.mktemp("by hand")
+    x = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
+    for name, samples in (("a", x), ("b", 2 * x)):
+        with write_hdf5(folder / f"results/datasets/{name}.h5", {"samples": name}) as file:
+            file["x"] = samples
+
+    def run(*options: str, dataset: str = "a", source: Path = ROOT / "src") -> dict:
+        step = [sys.executable, "-m", "ntkcond.steps.kernel", "--output", "results/kernels/k.h5"]
+        settings = ["--activation=relu", "--depth=1", "--width=4", "--seeds=1,2", "--block=all"]
+        subprocess.run(
+            [*step, *settings, f"--dataset=results/datasets/{dataset}.h5", *options],
+            cwd=folder, env={**os.environ, "PYTHONPATH": str(source)}, check=True,
+        )  # fmt: skip
+        return record.read(folder / "results/kernels/k.h5")
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def by_hand(kernel) -> dict:
+    return kernel()
+
+
+def test_a_record_says_what_the_step_was_run_with(by_hand):
+    assert by_hand["step"] == "kernel"
+    assert by_hand["settings"] == {
+        "activation": "relu", "depth": 1, "width": 4, "trainable": "all", "seeds": [1, 2],
+        "block": "all",
+    }  # fmt: skip
+    of_dataset = record.digest({"samples": "a"})
+    assert by_hand["inputs"] == {"dataset": {"results/datasets/a.h5": of_dataset}}
+    assert {"steps.kernel", "ntk.empirical", "networks.mlp"} <= by_hand["code"].keys()
+    assert by_hand["versions"].keys() == {"h5py", "numpy", "torch"} | by_hand["versions"].keys()
+    assert by_hand["format"] == record.FORMAT
+
+
+def test_a_step_run_again_otherwise_but_alike_has_the_same_record(kernel, by_hand, tmp_path):
+    options = ("--threads=1", "--device=cpu", f"--log={tmp_path / 'step.log'}", "--seeds", "1,2")
+    assert kernel(*options) == by_hand
+
+
+def differing(one: dict, other: dict) -> set[str]:
+    return {aspect for aspect in one.keys() | other.keys() if one.get(aspect) != other.get(aspect)}
+
+
+def test_another_setting_gives_another_record(kernel, by_hand):
+    other = kernel("--width=5")
+    assert differing(other, by_hand) == {"settings"}
+    assert other["settings"] == {**by_hand["settings"], "width": 5}
+
+
+def test_another_input_gives_another_record(kernel, by_hand):
+    assert differing(kernel(dataset="b"), by_hand) == {"inputs"}
+
+
+def test_other_code_gives_another_record_and_other_prose_does_not(kernel, by_hand, tmp_path):
+    shutil.copytree(ROOT / "src/ntkcond", tmp_path / "ntkcond")
+    path = tmp_path / "ntkcond/ntk/empirical.py"
+    text = path.read_text("utf-8")
+    before = path.stat()
+
+    def with_text(new: str) -> dict:
+        path.write_text(new, "utf-8")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # else refused as just changed
+        return kernel(source=tmp_path)
+
+    assert with_text(f"# a comment\n{text}") == by_hand
+    other = with_text(f"{text}\nANOTHER = 1\n")
+    assert differing(other, by_hand) == {"code"}
+    assert differing(other["code"], by_hand["code"]) == {"ntk.empirical"}

@@ -1,0 +1,107 @@
+"""Every step run once on small data, without Snakemake. Tests that take `ran` import it here."""
+
+import json
+import os
+import pickle
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from filelock import FileLock
+from snakemake.utils import update_config
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES, module_name
+from ntkcond.plan.graph import Graph, Job
+from speech import write_corpus
+from workflow import ROOT, SMALL
+
+STEPS = sorted(
+    f"ntkcond.steps.{path.stem}"
+    for path in Path(ROOT, "src/ntkcond/steps").glob("*.py")
+    if path.stem not in ("__init__", "network_options")
+)
+OWN = {
+    "datasets": {
+        "mine": {"file": "mine.npz", "hold_out": 4, "block": 8},
+        "speech": {
+            "source": "librispeech", "samples": 40, "mel": 24, "splice": 4, "features": 96,
+        },
+    },
+}  # fmt: skip
+LONG = ("claims", "costs")  # half a minute of Monte Carlo, and what needs it: loaded only
+
+
+@dataclass(frozen=True)
+class Ran:
+    """folder: where results are. loaded: for each job's first output, and for each name of
+    modules that were only imported, what was in sys.modules. jobs: those that were run."""
+
+    folder: Path
+    config: dict
+    loaded: dict[str, list[str]]
+    jobs: list[Job]
+
+
+def inputs_of(job: Job) -> list[str]:
+    """The options that the rules add to `Graph.command_line`."""
+    if job.rule in SPECS or job.rule in ("corpus", "dataset"):
+        return []
+    return [f"--{name}={path}" for name, (path,) in job.inputs.items()]
+
+
+def run_all(folder: Path) -> Ran:
+    """In the folder, from which the config's own paths start too."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+    update_config(config, SMALL)
+    update_config(config, OWN)
+    write_corpus(folder / "data", subset="train-clean-100")
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    np.savez(folder / "mine.npz", x=x, y=np.arange(20) % 2)
+    before = Path.cwd()
+    os.chdir(folder)  # as Snakemake does
+    try:
+        graph = Graph(config, folder)
+        wanted = [graph.job(name) for name in SPECS if name not in LONG]
+        wanted += [graph.job("dataset", dataset=name) for name in OWN["datasets"]]
+        jobs = {job.outputs: job for last in wanted for job in graph.upstream(last)}.values()
+        todo: list = [[step, [step], None, []] for step in STEPS]
+        todo += [
+            [f"data set {source}", ["ntkcond.steps.dataset", module_name(source)], None, []]
+            for source in SOURCES
+        ]
+        todo += [
+            [f"artefact {name}", ["ntkcond.steps.artefact", f"ntkcond.artefacts.{name}"], None, []]
+            for name in SPECS
+        ]
+        for job in jobs:
+            words = [*shlex.split(graph.command_line(job)), *inputs_of(job)]
+            todo.append([job.outputs[0], [], job.modules[0], [*words, "--output", job.outputs[0]]])
+        done = subprocess.run(
+            [sys.executable, Path(__file__).with_name("run_steps.py")],
+            input=json.dumps(todo), text=True, capture_output=True, check=False,
+        )  # fmt: skip
+    finally:
+        os.chdir(before)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    failed = {name: status for name, (_, status) in found.items() if status}
+    assert not failed, (failed, done.stderr)
+    return Ran(folder, config, {name: modules for name, (modules, _) in found.items()}, list(jobs))
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory, worker_id) -> Ran:
+    """One for all of pytest's workers; not to be changed."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "steps"
+    with FileLock(f"{shared}.lock"):
+        if not (shared / "ran").exists():
+            shared.mkdir()
+            (shared / "ran").write_bytes(pickle.dumps(run_all(shared)))
+        return pickle.loads((shared / "ran").read_bytes())

@@ -1,0 +1,114 @@
+"""docs/extending.md to the letter: each recipe in a copy of the project, and the files it
+touches."""
+
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import yaml
+
+from ntkcond.networks.activations import ACTIVATIONS
+from test_caching import documented, expected, setting
+from workflow import ROOT, SMALL, planned, snakemake, write_config
+
+BLOCK = re.compile(
+    r"^(New file|In) `([^`]+)`(?:, (below|instead of) `([^`]+)`)?:\n\n```\w+\n(.*?)```$",
+    re.M | re.S,
+)
+
+
+def follow(project: Path, heading: str) -> set[str]:
+    """Does what the section of this heading says; the files that it touched."""
+    page = (ROOT / "docs/extending.md").read_text("utf-8")
+    section = page.partition(f"\n## {heading}")[2].partition("\n## ")[0]
+    touched = set()
+    for kind, name, where, anchor, text in BLOCK.findall(section):
+        path = project / name
+        if kind == "New file":
+            assert not path.exists()
+            path.write_text(text, "utf-8")
+        else:
+            lines = path.read_text("utf-8").splitlines(keepends=True)
+            (position,) = (i for i, line in enumerate(lines) if line.startswith(anchor))
+            lines[position + (where == "below") : position + 1] = [text]
+            path.write_text("".join(lines), "utf-8")
+        touched.add(name)
+    assert touched
+    return touched
+
+
+def test_a_figure(project):
+    assert len(follow(project, "A figure")) <= 4
+    assert planned(project) == {"fig_advantage": 1, "costs": 1}
+    snakemake(project)
+    numbers = pd.read_csv(project / "results/fig_advantage.csv")
+    kappa = pd.read_csv(project / "results/conditioning.csv")
+    kappa = kappa[(kappa.dataset == "digits") & (kappa.depth == 2)]
+    medians = kappa.groupby("activation").kappa.median()
+    ratio = numbers[(numbers.dataset == "digits") & (numbers.depth == 2)].ratio.iloc[0]
+    assert ratio == medians.linear / medians.relu
+    for suffix in ("pdf", "png"):
+        assert (project / f"results/fig_advantage.{suffix}").stat().st_size > 0
+    assert "fig_advantage" in set(pd.read_csv(project / "results/costs.csv").artefact)
+    snakemake(project, "--report", "report.html")
+    assert "Advantage of ReLU" in (project / "report.html").read_text("utf-8")
+
+
+def test_a_data_set(project):
+    assert len(follow(project, "A data set")) <= 2
+    assert planned(project) == {}
+    write_config(project, {**SMALL, "depths": [1], "figures": {"fig2": ["wine"]}})
+    snakemake(project, "results/fig2.csv")
+    with h5py.File(project / "results/datasets/wine.h5") as file:
+        assert file["x"].shape == (160, 13)
+    assert set(pd.read_csv(project / "results/fig2.csv").dataset) == {"wine"}
+
+
+def test_an_activation(project):
+    assert len(follow(project, "An activation")) == 1
+    write_config(project, {**SMALL, "activations": ["silu"]})
+    target = "results/kernels/digits_unit/silu/depth1.h5"
+    snakemake(project, target)
+    with h5py.File(project / target) as file:
+        assert file.attrs["activation"] == "silu"
+        assert np.linalg.eigvalsh(file["kernel"][0, 0]).min() > 0
+    sweeps = "results/sweeps/activations/digits_unit/silu.h5"
+    assert planned(project, "results/fig_activations_ntk.pdf", sweeps)["sweep"] == 7
+
+
+def test_the_page_of_caching_survives_them(project, monkeypatch):
+    """An added activation and figure: docs/caching.md still says what runs."""
+    monkeypatch.setitem(ACTIVATIONS, "silu", ACTIVATIONS["gelu"])  # for `expected`
+    follow(project, "A figure")
+    follow(project, "An activation")
+    snakemake(project, "--touch")  # which leaves what is missing
+    snakemake(project)
+    assert planned(project) == {}
+    for line, change in (
+        ("`width`", setting("width", 25)),
+        ("`sweeps.blocks`", setting("sweeps.blocks", 1)),
+    ):
+        before = (project / "small.yaml").read_text("utf-8")
+        change(project)
+        found = planned(project)
+        assert found.pop("fig_advantage", 0) == (line == "`width`")
+        assert found == expected(project, documented()[line])
+        (project / "small.yaml").write_text(before, "utf-8")
+
+
+def test_a_setting_of_the_network(project):
+    assert len(follow(project, "A setting of the network")) <= 3
+    kernel = "results/kernels/digits/relu/depth2.h5"
+    with h5py.File(project / kernel) as file:
+        before = file["kernel"][:]
+    config = yaml.safe_load((project / "small.yaml").read_text("utf-8"))
+    config["datasets"]["digits"]["weight_scale"] = 2
+    write_config(project, config)
+    snakemake(project, kernel, "results/spectra/digits/relu/depth2.h5")
+    with h5py.File(project / kernel) as file:
+        after = file["kernel"][:]
+        assert file.attrs["weight_scale"] == 2
+    # ∂f/∂Wˡ has the two other matrices as factors, and K their squares
+    np.testing.assert_allclose(after, 2**4 * before, rtol=1e-12)
