@@ -395,6 +395,9 @@ CHANGES: dict[str, list[Change]] = {
                 ("artefacts/output", "steps/artefact"),
             ),
             (("artefacts/sweep_curves", "artefacts/kappa"),) * 2,
+            (("artefacts/sweep_panels",),) * 2,
+            (("artefacts/angle_curves",),) * 2,
+            (("artefacts/best_rate",),) * 2,
             (
                 tuple(
                     f"artefacts/claims/{name}"

@@ -57,10 +57,11 @@ def test_a_network_loads_without_numpy_and_torch():
     assert done.stdout == "set()\n"
 
 
+STEP = ["--dataset=x.h5", "--output=y.h5", "--seeds=1"]
+
+
 def options(**changed) -> ArgumentParser:
-    parser = ArgumentParser()
-    network_options.add(parser, **changed)
-    return parser
+    return network_options.parser("A step.", **changed)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -69,17 +70,17 @@ def test_options_made_from_the_fields_of_a_network_give_it_back(activation, trai
     network = mlp(activation, 0, 512, trainable)
     values = {field.name: getattr(network, field.name) for field in fields(MLP)}
     words = [f"--{name}={value}" for name, value in {**values, "activation": activation}.items()]
-    arguments = options().parse_args(words)
+    arguments = options().parse_args([*STEP, *words])
     assert network_options.network(arguments) == network
     assert network_options.settings(arguments) == {**values, "activation": activation}
 
 
 def test_only_fields_with_a_default_may_be_left_out(capsys):
     words = ["--activation=relu", "--depth=3", "--width=8"]
-    assert network_options.network(options().parse_args(words)) == mlp("relu", 3, 8)
+    assert network_options.network(options().parse_args([*STEP, *words])) == mlp("relu", 3, 8)
     for word in words:
         with pytest.raises(SystemExit):
-            options().parse_args([other for other in words if other != word])
+            options().parse_args([*STEP, *(other for other in words if other != word)])
         assert f"required: {word.partition('=')[0]}" in capsys.readouterr().err
 
 
@@ -87,12 +88,12 @@ def test_only_fields_with_a_default_may_be_left_out(capsys):
 def test_values_out_of_range_are_refused(word, capsys):
     words = ["--activation=relu", "--depth=3", "--width=8", word]
     with pytest.raises(SystemExit):
-        options().parse_args(words)
+        options().parse_args([*STEP, *words])
     assert f"argument {word.partition('=')[0]}: " in capsys.readouterr().err
 
 
 def test_a_step_may_have_options_of_its_own_for_some_fields():
     parser = options(without={"depth", *network_options.NTK_ONLY})
-    arguments = parser.parse_args(["--activation=tanh", "--width=8"])
+    arguments = parser.parse_args([*STEP, "--activation=tanh", "--width=8"])
     assert network_options.network(arguments, depth=2) == mlp("tanh", 2, 8)
     assert network_options.settings(arguments) == {"activation": "tanh", "width": 8}

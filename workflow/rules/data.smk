@@ -50,8 +50,7 @@ rule dataset:
         "results/benchmarks/dataset/{dataset}.tsv"
     threads: plan.threads("dataset")
     resources:
-        mem_mb=plan.megabytes("dataset"),
-        runtime=plan.minutes("dataset"),
+        **plan.resources("dataset"),
     params:
         command=plan.command("dataset"),
     message:

@@ -13,9 +13,7 @@ rule kernel:
         "results/benchmarks/kernel/{dataset}/{network}/depth{depth}.tsv"
     threads: plan.threads("kernel")
     resources:
-        mem_mb=plan.megabytes("kernel"),
-        runtime=plan.minutes("kernel"),
-        gpu=plan.gpus,
+        **plan.resources("kernel"),
     params:
         command=plan.command("kernel"),
     message:
@@ -38,9 +36,7 @@ rule spectrum:
     priority: 1
     threads: plan.threads("spectrum")
     resources:
-        mem_mb=plan.megabytes("spectrum"),
-        runtime=plan.minutes("spectrum"),
-        gpu=plan.gpus,
+        **plan.resources("spectrum"),
     params:
         command=plan.command("spectrum"),
     message:
@@ -61,9 +57,7 @@ rule closest_pair:
         "results/benchmarks/closest_pair/{dataset}/{network}/depth{depth}.tsv"
     threads: plan.threads("closest_pair")
     resources:
-        mem_mb=plan.megabytes("closest_pair"),
-        runtime=plan.minutes("closest_pair"),
-        gpu=plan.gpus,
+        **plan.resources("closest_pair"),
     params:
         command=plan.command("closest_pair"),
     message:
@@ -84,9 +78,7 @@ rule sweep:
         "results/benchmarks/sweep/{sweep}/{dataset}/{network}.tsv"
     threads: plan.threads("sweep")
     resources:
-        mem_mb=plan.megabytes("sweep"),
-        runtime=plan.minutes("sweep"),
-        gpu=plan.gpus,
+        **plan.resources("sweep"),
     params:
         command=plan.command("sweep"),
     message:

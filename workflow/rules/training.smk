@@ -13,9 +13,7 @@ rule sgd:
         "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
     threads: plan.threads("sgd")
     resources:
-        mem_mb=plan.megabytes("sgd"),
-        runtime=plan.minutes("sgd"),
-        gpu=plan.gpus,
+        **plan.resources("sgd"),
     params:
         command=plan.command("sgd"),
     message:
@@ -36,9 +34,7 @@ rule descent:
         "results/benchmarks/descent/{dataset}.tsv"
     threads: plan.threads("descent")
     resources:
-        mem_mb=plan.megabytes("descent"),
-        runtime=plan.minutes("descent"),
-        gpu=plan.gpus,
+        **plan.resources("descent"),
     params:
         command=plan.command("descent"),
     message:

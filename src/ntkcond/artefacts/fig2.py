@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style, sweep_curves
+from ntkcond.artefacts import style, sweep_curves, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
@@ -130,7 +130,7 @@ def _look(position: int, activation: str) -> dict:
 
 
 def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    sweep_curves.draw_angle(axes, "depth", curve, look)
+    sweep_panels.draw_angle(axes, "depth", curve, look)
     _draw_limit(axes, curve.depth, curve.infinite_min_angle_deg, look)
 
 

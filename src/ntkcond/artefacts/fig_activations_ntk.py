@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style, sweep_curves
+from ntkcond.artefacts import style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 
@@ -40,7 +40,7 @@ def table(sweep_activations: Sequence[Path]) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of two panels for each data set, a colour and marker for each activation; thin, without
     markers: infinite width."""
-    figure, panels = sweep_curves.draw_rows(numbers, (0.6, 2.3), _curves)
+    figure, panels = sweep_panels.draw_rows(numbers, (0.6, 2.3), _curves)
     for axes in panels[-1]:
         axes.set_xlabel("depth $L$ (hidden layers)")
     panels[0, 0].plot([], [], color=style.GREY, linewidth=0.7, label=r"$m \to \infty$")
@@ -54,10 +54,10 @@ def _curves(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
         finite, limit = curve[np.isfinite(curve.width)], curve[np.isinf(curve.width)]
         if len(curve):
             look, thin = {"color": colour, "marker": marker}, {"color": colour, "linewidth": 0.7}
-            sweep_curves.draw_angle(left, "depth", finite, {**look, "label": activation.title})
-            sweep_curves.draw_kappa(right, "depth", finite, look)
-            sweep_curves.draw_angle(left, "depth", limit, thin)
-            sweep_curves.draw_kappa(right, "depth", limit, thin)
+            sweep_panels.draw_angle(left, "depth", finite, {**look, "label": activation.title})
+            sweep_panels.draw_kappa(right, "depth", finite, look)
+            sweep_panels.draw_angle(left, "depth", limit, thin)
+            sweep_panels.draw_kappa(right, "depth", limit, thin)
     for axes in (left, right):
         axes.set_xticks(sorted(rows.depth.unique()))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntkcond.artefacts import style, sweep_curves
+from ntkcond.artefacts import style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 
@@ -39,7 +39,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         for depth, colour in style.depth_colours_of(numbers.depth).items():
             curve = rows[rows.depth == depth].sort_values("n")
             look = {"color": colour, "marker": "o", "label": f"$L$ = {depth}"}
-            sweep_curves.draw_kappa(axes, "n", curve, look)
+            sweep_panels.draw_kappa(axes, "n", curve, look)
         axes.set_title(f"{title(dataset)}, $m$ = {rows.width.iloc[0]:g}")
         axes.set(yscale="log", xlabel="samples in one NTK, $n$")
         axes.set_xscale("log", base=2)

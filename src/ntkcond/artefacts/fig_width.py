@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style, sweep_curves
+from ntkcond.artefacts import style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 
 SPEC = Spec(
@@ -45,8 +45,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             curve = rows[rows.depth == depth].sort_values("width")
             finite, limit = curve[np.isfinite(curve.width)], curve[np.isinf(curve.width)]
             look = {"color": colour, "marker": "o"}
-            sweep_curves.draw_angle(left, "width", finite, {**look, "label": f"$L$ = {depth}"})
-            sweep_curves.draw_kappa(right, "width", finite, look)
+            sweep_panels.draw_angle(left, "width", finite, {**look, "label": f"$L$ = {depth}"})
+            sweep_panels.draw_kappa(right, "width", finite, look)
             for axes, column in ((left, "min_angle_deg_mean"), (right, "kappa_median")):
                 for height in limit[column]:
                     axes.axhline(height, color=colour, linestyle="--", linewidth=0.9)
@@ -55,7 +55,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             axes.set_xscale("log", base=2)
             axes.set_xticks(widths, [f"{width:g}" for width in widths])
 
-    figure, panels = sweep_curves.draw_rows(numbers, (0.5, 2.2), curves)
+    figure, panels = sweep_panels.draw_rows(numbers, (0.5, 2.2), curves)
     for axes in panels[-1]:
         axes.set_xlabel("width $m$")
     panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.9, label=r"$m \to \infty$")

@@ -82,7 +82,7 @@ def depth_colours(count: int) -> np.ndarray:
 
 def depth_colours_of(depths: Iterable[int]) -> dict[int, np.ndarray]:
     """The colour of each depth, by depth."""
-    depths = sorted(set(depths))
+    depths = sorted({int(depth) for depth in depths})  # a CSV with a gap gives 1.0
     return dict(zip(depths, depth_colours(len(depths)), strict=True))
 
 

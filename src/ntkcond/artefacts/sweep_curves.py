@@ -1,15 +1,12 @@
-"""The tables of sweeps; curves of min φ and κ with those at infinite width."""
+"""The tables of sweeps: κ and min φ at each depth, width and n. Claims read them: without style."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style
 from ntkcond.artefacts.kappa import kappa_columns
-from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 POINT = ["dataset", "activation", "depth", "width", "n"]
@@ -38,43 +35,3 @@ def table(paths: Iterable[Path]) -> pd.DataFrame:
         spread = {"min_angle_deg_mean": angles.mean(), "min_angle_deg_std": angles.std()}
         records.append({**about, **kappas, **spread})
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")
-
-
-def draw_kappa(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
-    """κ against column x: the median, the middle 68 % shaded. Where none is resolved, a hollow
-    triangle at the lower bound, or nothing where all are singular."""
-    resolved = curve[curve.resolved > 0]
-    axes.plot(resolved[x], resolved.kappa_median.replace(np.inf, np.nan), **look)
-    low, high = resolved.kappa_q16, resolved.kappa_q84.replace(np.inf, np.nan)
-    style.shade(axes, resolved[x], low, high, look["color"])
-    lost = curve[(curve.unresolved > 0) & (curve.resolved == 0)]
-    bounds = {**look, "linestyle": "none", "marker": "^", "markerfacecolor": "white", "label": None}
-    axes.plot(lost[x], lost.kappa_lower_bound, **bounds)
-
-
-def draw_angle(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
-    """min φ against column x: mean over seeds ± one standard deviation."""
-    mean, spread = curve.min_angle_deg_mean, curve.min_angle_deg_std.fillna(0)
-    axes.plot(curve[x], mean, **look)
-    style.shade(axes, curve[x], mean - spread, mean + spread, look["color"])
-
-
-def draw_rows(
-    numbers: pd.DataFrame,
-    heights: tuple[float, float],
-    draw: Callable[[Axes, Axes, pd.DataFrame], None],
-) -> tuple[style.Picture, np.ndarray]:
-    """A row of two panels for each data set: min φ and κ, which draw(left, right, rows) draws.
-    heights: of the figure without rows, and of each row, in inches."""
-    datasets = numbers.groupby("dataset", sort=False)
-    figure = style.figure(height=heights[0] + heights[1] * len(datasets))
-    panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True)
-    for (left, right), (dataset, rows) in zip(panels, datasets, strict=True):
-        draw(left, right, rows)
-        left.set_title(f"{title(dataset)}: separation")
-        left.set_ylabel("smallest gradient angle\n" r"$\min\,\phi$ (degrees)")
-        left.set_ylim(bottom=0)
-        right.set_title(f"{title(dataset)}: conditioning")
-        right.set_ylabel(rf"$\kappa$ of $n$ = {rows.n.iloc[0]:,} samples")
-        right.set_yscale("log")
-    return figure, panels

@@ -146,20 +146,20 @@ class Plan:
 
         return threads
 
-    def megabytes(self, rule: str) -> Callable:
-        def megabytes(wildcards, attempt) -> int:
+    def resources(self, rule: str) -> dict[str, Callable]:
+        """Memory, time and, where a GPU can serve, GPUs of a rule's jobs."""
+
+        def mem_mb(wildcards, attempt) -> int:
             return requests.megabytes(self.config, rule, wildcards, attempt)
 
-        return megabytes
-
-    def minutes(self, rule: str) -> Callable:
-        def minutes(wildcards, threads, attempt) -> int:
-            cores = GPU_AS_CORES if rule == "sgd" and self.gpus(wildcards) else threads
+        def runtime(wildcards, threads, attempt) -> int:
+            cores = GPU_AS_CORES if rule == "sgd" and self._gpus(wildcards) else threads
             return requests.minutes(self.config, rule, wildcards, cores, attempt)
 
-        return minutes
+        gpu = {"gpu": self._gpus} if rule in requests.NEEDS else {}
+        return {"mem_mb": mem_mb, "runtime": runtime, **gpu}
 
-    def gpus(self, wildcards) -> int:
+    def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
         only with device: cuda, because its login node cannot tell what the nodes have."""
         device, here = self.config["device"], GPUS.exists() and not self._elsewhere()

@@ -49,8 +49,9 @@ class StepParser(argparse.ArgumentParser):
         if step is None or not step.name.startswith("ntkcond.steps."):
             return None
         modules = (step.name, *chosen)
+        started = time.time() - (_seconds_old() or 0)
         for module in imported_modules(*modules):
-            if module_file(module).stat().st_mtime > psutil.Process().create_time():
+            if module_file(module).stat().st_mtime > started:
                 raise UserError("the code was changed while this step started. Run it again")
         files = {}
         for name in self._inputs:

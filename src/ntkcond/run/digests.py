@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = (f"{PACKAGE}.plan", f"{PACKAGE}.run", f"{PACKAGE}.why")
+NO_NUMBERS = (["plan"], ["run"], ["why"])  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "h5py": "h5py",
@@ -59,7 +59,7 @@ def code_digests(*modules: str, titles: bool = False) -> dict[str, str]:
     return {
         name.removeprefix(f"{PACKAGE}."): _parsed(name).digest(titles)
         for name in imported_modules(*modules)
-        if not name.startswith(NO_NUMBERS) and not _parsed(name).empty
+        if name.split(".")[1:2] not in NO_NUMBERS and not _parsed(name).empty
     }
 
 

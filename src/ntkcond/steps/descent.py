@@ -77,12 +77,8 @@ def main(arguments: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    command.add_computing(options)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    network_options.add(options, without={"depth", *network_options.NTK_ONLY})
+    options = network_options.parser(__doc__, without={"depth", *network_options.NTK_ONLY})
     options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument("--seeds", type=command.whole_numbers, required=True)
     options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
     options.add_argument("--steps", type=command.at_least(1), required=True)
     command.run(main, options)

@@ -56,12 +56,6 @@ def main(arguments: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    network_options.add(options)
-    options.add_argument(
-        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
-    )
-    command.add_computing(options)
+    options = network_options.parser(__doc__)
     options.add_argument("--block", type=command.count_or_all, required=True, help="or all")
     command.run(main, options)

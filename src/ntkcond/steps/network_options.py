@@ -1,27 +1,31 @@
 """A network on the command line: an option for each field of MLP, derived from the dataclass."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
 
 from ntkcond.networks.mlp import MLP
 from ntkcond.run import command
+from ntkcond.run.command import StepParser
 
 FIELDS = {field.name: field for field in fields(MLP)}
 NTK_ONLY = {name for name, field in FIELDS.items() if field.metadata.get("ntk_only")}
 
 
-def add(parser: ArgumentParser, without: Collection[str] = ()) -> None:
-    """--activation, --depth, --width …; required unless MLP has a default.
+def parser(doc: str, without: Collection[str] = ()) -> StepParser:
+    """The command line of a step that takes a data set and a network: --dataset; --activation,
+    --depth, --width …, required unless MLP has a default; --seeds; --device and --threads.
 
     without: names of fields that the step does not use, such as NTK_ONLY in training, or has an
     option of its own for, such as --depths.
     """
+    options = command.parser(doc)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
     for name, field in FIELDS.items():
         if name in without:
             continue
         required = field.default is MISSING
-        parser.add_argument(
+        options.add_argument(
             f"--{name.replace('_', '-')}",
             type=_parser_of(field),
             choices=list(field.metadata["choices"]) if "choices" in field.metadata else None,
@@ -29,6 +33,11 @@ def add(parser: ArgumentParser, without: Collection[str] = ()) -> None:
             default=None if required else field.default,
             help=field.metadata["help"],
         )
+    options.add_argument(
+        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
+    )
+    command.add_computing(options)
+    return options
 
 
 def _parser_of(field: Field):

@@ -202,13 +202,7 @@ def learning_rates(text: str) -> list[float]:
 
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    network_options.add(options, without=network_options.NTK_ONLY)
-    options.add_argument(
-        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
-    )
-    command.add_computing(options)
+    options = network_options.parser(__doc__, without=network_options.NTK_ONLY)
     options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
     options.add_argument("--learning-rates", type=learning_rates, required=True)
     options.add_argument("--batch", type=command.at_least(1), required=True)

@@ -84,12 +84,6 @@ def read_kernel(
 
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    network_options.add(options)
-    options.add_argument(
-        "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
-    )
-    command.add_computing(options)
+    options = network_options.parser(__doc__)
     options.add_input("--kernel", required=True, help="results/kernels/…/*.h5")
     command.run(main, options)

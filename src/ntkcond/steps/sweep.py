@@ -66,12 +66,8 @@ def blocks_or_all(text: str) -> int | str:
 
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    command.add_computing(options)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    network_options.add(options, without=("depth", "width"))
+    options = network_options.parser(__doc__, without=("depth", "width"))
     options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument("--seeds", type=command.whole_numbers, required=True)
     options.add_argument(
         "--widths", type=lambda text: [width_or_inf(word) for word in text.split(",")],
         required=True, help="such as 64,512,inf",

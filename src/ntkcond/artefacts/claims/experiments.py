@@ -137,11 +137,10 @@ def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, pd.Se
 
 
 @CLAIMS.add(
-    "5-separated",
-    "v1 and ICLR §5.2 and Fig. 2 (left), newest Fig. 3 (left)",
+    "5-separated", "v1 and ICLR §5.2 and Fig. 2 (left), newest Fig. 3 (left)",
     "The smallest gradient angle of ReLU networks is larger than that of linear ones.",
     artefact=ON_ANGLES,
-)
+)  # fmt: skip
 def wider_than_linear(angles: Table, infinite: Table | None = None) -> Findings:
     for relu, linear in _pairs(angles, infinite):
         ratio = (relu.means / linear).reindex(relu.values.columns)
@@ -149,11 +148,9 @@ def wider_than_linear(angles: Table, infinite: Table | None = None) -> Findings:
 
 
 @CLAIMS.add(
-    "5-separation-grows",
-    "v1 and ICLR §4, newest Fig. 3 (left)",
-    "The smallest gradient angle of ReLU networks grows with depth.",
-    artefact=ON_ANGLES,
-)
+    "5-separation-grows", "v1 and ICLR §4, newest Fig. 3 (left)",
+    "The smallest gradient angle of ReLU networks grows with depth.", artefact=ON_ANGLES,
+)  # fmt: skip
 def separation_grows(angles: Table, infinite: Table | None = None) -> Findings:
     quantity = "steps in depth with which min φ of ReLU grows"
     for relu in _curves(angles, infinite, "relu"):
@@ -162,10 +159,9 @@ def separation_grows(angles: Table, infinite: Table | None = None) -> Findings:
 
 
 @CLAIMS.add(
-    "5-linear-angles",
-    "v1 and ICLR Fig. 2 (left)",
+    "5-linear-angles", "v1 and ICLR Fig. 2 (left)",
     "The smallest gradient angle of linear networks stays that of the inputs.",
-)
+)  # fmt: skip
 def linear_keeps_angles(angles: Table) -> Findings:
     """At finite width; at infinite width φ̄ = θ by its formula."""
     for curve in _curves(angles, None, "linear"):
@@ -177,11 +173,10 @@ def linear_keeps_angles(angles: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "6-worst-case",
-    "v1 and ICLR §6 (a), newest summary",
+    "6-worst-case", "v1 and ICLR §6 (a), newest summary",
     "The bound on gradient descent, 1 − 1/κ, is better for ReLU than for linear networks.",
     artefact=ON_KAPPAS,
-)
+)  # fmt: skip
 @CLAIMS.add(
     "5-better", FIG_2_RIGHT, "κ of ReLU networks is below that of linear ones.", artefact=ON_KAPPAS
 )
@@ -193,11 +188,9 @@ def better_than_linear(conditioning: Table, infinite: Table | None = None) -> Fi
 
 
 @CLAIMS.add(
-    "5-better-than-gram",
-    FIG_2_RIGHT,
-    "κ of ReLU networks is below that of the linear model, κ₀.",
+    "5-better-than-gram", FIG_2_RIGHT, "κ of ReLU networks is below that of the linear model, κ₀.",
     artefact=ON_KAPPAS,
-)
+)  # fmt: skip
 def better_than_gram(conditioning: Table, infinite: Table | None = None) -> Findings:
     for curve in _curves(conditioning, infinite, "relu"):
         if 0 in curve.values:
@@ -224,10 +217,9 @@ def falls_with_depth(conditioning: Table, infinite: Table | None = None) -> Find
 
 
 @CLAIMS.add(
-    "5-smallest",
-    "newest summary",
+    "5-smallest", "newest summary",
     "The smallest eigenvalue of ReLU networks' NTK is above that of the Gram matrix.",
-)
+)  # fmt: skip
 def smallest_eigenvalue_rises(conditioning: Table) -> Findings:
     """λ_min of resolved NTKs against that of the same block at L = 0."""
     quantity = "λ_min(K)/λ_min(G), the least of all blocks, over L ≥ 1"
@@ -240,12 +232,10 @@ def smallest_eigenvalue_rises(conditioning: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "5-linear-finite",
-    "v1 and ICLR Fig. 2 (right), newest Fig. 3 (right)",
+    "5-linear-finite", "v1 and ICLR Fig. 2 (right), newest Fig. 3 (right)",
     "κ̄ of linear networks is a finite number on every data set.",
-    "Of more samples than the rank of the inputs, κ̄ = ∞ exactly.",
-    8,
-)
+    "Of more samples than the rank of the inputs, κ̄ = ∞ exactly.", 8,
+)  # fmt: skip
 def linear_is_finite(conditioning: Table) -> Findings:
     linear = conditioning[conditioning.activation == "linear"]
     for dataset, rows in linear.groupby("dataset", sort=False):
@@ -260,12 +250,10 @@ def linear_is_finite(conditioning: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "5-linear-kappa",
-    "v1 and ICLR Fig. 2 (right)",
+    "5-linear-kappa", "v1 and ICLR Fig. 2 (right)",
     "At finite width, too, linear networks keep κ₀ at every depth.",
-    "Only as m → ∞: at finite width κ̄ grows with depth.",
-    9,
-)
+    "Only as m → ∞: at finite width κ̄ grows with depth.", 9,
+)  # fmt: skip
 def linear_keeps_kappa(conditioning: Table) -> Findings:
     """Of singular NTKs, by the non-zero spectrum."""
     for _, rows in _networks(conditioning, "linear"):
@@ -285,10 +273,9 @@ def linear_keeps_kappa(conditioning: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "5.1-data",
-    "v1 Thm 5.1, ICLR Thm 5.3, newest Thm 4.2",
+    "5.1-data", "v1 Thm 5.1, ICLR Thm 5.3, newest Thm 4.2",
     "Thm 5.1 on data, also at finite width: κ of the first layer's weights is below κ₀.",
-)
+)  # fmt: skip
 def first_layer_on_data(first_layer: Table, conditioning: Table) -> Findings:
     """Against κ₀ of the same blocks."""
     gram = conditioning.query("activation == 'relu' and depth == 0")
@@ -305,10 +292,9 @@ def first_layer_on_data(first_layer: Table, conditioning: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "6-training",
-    "v1 and ICLR §6 and Fig. 3, newest Fig. 4",
+    "6-training", "v1 and ICLR §6 and Fig. 3, newest Fig. 4",
     "On each data set, deeper networks always train faster than shallower ones.",
-)
+)  # fmt: skip
 def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
     """No deeper network later than the next shallower one by more than an epoch or twice the
     standard error, and epochs falling with depth in rank."""
@@ -337,10 +323,9 @@ def _descents(fig_descent: Table) -> Iterator[tuple[str, Table]]:
 
 
 @CLAIMS.add(
-    "6-bound",
-    "v1 §6, Eq. 13; ICLR §6, Eq. 11",
+    "6-bound", "v1 §6, Eq. 13; ICLR §6, Eq. 11",
     "Gradient descent on the square loss leaves at most (1 − 1/κ)ᵗ of it after t steps.",
-)
+)  # fmt: skip
 def bounded_by_kappa(fig_descent: Table) -> Findings:
     """Of the loss; the figure draws the residual, its root, against (1 − 1/κ)ᵗ."""
     for dataset, curves in _descents(fig_descent):
@@ -354,10 +339,9 @@ def bounded_by_kappa(fig_descent: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "6-descent",
-    "v1 and ICLR §6 (b)",
+    "6-descent", "v1 and ICLR §6 (b)",
     "Deeper wide ReLU networks converge faster under gradient descent.",
-)
+)  # fmt: skip
 def descends_faster(fig_descent: Table) -> Findings:
     for dataset, curves in _descents(fig_descent):
         rows = curves.drop_duplicates("depth")
@@ -378,11 +362,9 @@ def descends_faster(fig_descent: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "6-table-1",
-    "newest Table 1",
-    "Test accuracies on MNIST at L = 1, 3, 6, 8, 10, 12.",
+    "6-table-1", "newest Table 1", "Test accuracies on MNIST at L = 1, 3, 6, 8, 10, 12.",
     lacking="needs fig3 of all 60,000 MNIST images (config/paper.yaml, a GPU)",
-)
+)  # fmt: skip
 def accuracy_of_table_1(table_generalization: Table) -> Findings:
     """Only of the whole of MNIST."""
     rows = table_generalization[table_generalization.samples == 60_000]
@@ -397,11 +379,10 @@ def accuracy_of_table_1(table_generalization: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "6-tradeoff",
-    "newest Table 1 and summary",
+    "6-tradeoff", "newest Table 1 and summary",
     "Very deep networks generalise less well: the best test accuracy is in between.",
     lacking="no data set whose accuracies differ by more than their errors",
-)
+)  # fmt: skip
 def depth_costs_accuracy(table_generalization: Table) -> Findings:
     """Where the accuracies at the best and the deepest differ by more than their errors."""
     found = table_generalization.dropna(subset="test_accuracy_percent_mean")
@@ -422,10 +403,9 @@ def depth_costs_accuracy(table_generalization: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "newest-fig-2",
-    "newest Fig. 2",
+    "newest-fig-2", "newest Fig. 2",
     "ReLU², GELU and tanh separate similar inputs better, too, and more so when deeper.",
-)
+)  # fmt: skip
 def other_activations(fig_activations: Table) -> Findings:
     small = fig_activations.query(f"0 < theta_in_deg <= {SMALL_DEG}")
     for activation, rows in small.groupby("activation", sort=False):
@@ -471,21 +451,17 @@ def tanh_lowers_kappa(fig_activations_ntk: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "F-sigmoid",
-    "ICLR §1, on its Appendix F",
-    "sigmoid raises κ, the more the deeper.",
+    "F-sigmoid", "ICLR §1, on its Appendix F", "sigmoid raises κ, the more the deeper.",
     "κ rises with every layer; after the first it can still be below κ₀.",
-)
+)  # fmt: skip
 def sigmoid_raises_kappa(fig_activations_ntk: Table) -> Findings:
     return _against_depth(fig_activations_ntk, "sigmoid", +1)
 
 
 @CLAIMS.add(
-    "7-others",
-    "v1 §7",
-    "Similar results hold for other non-linear activations.",
+    "7-others", "v1 §7", "Similar results hold for other non-linear activations.",
     "For GELU and tanh; not for sigmoid, nor at finite width for a deep network of ReLU².",
-)
+)  # fmt: skip
 def others_are_better(fig_activations_ntk: Table) -> Findings:
     """Every activation but ReLU and linear, deepest network."""
     for name, where, kappa0, curve in _of_activations(fig_activations_ntk):
@@ -500,12 +476,9 @@ def others_are_better(fig_activations_ntk: Table) -> Findings:
 
 
 @CLAIMS.add(
-    "newest-fig-6",
-    "newest Fig. 6",
-    "φ(θ) differs between four scales of the weights.",
-    "For ReLU without biases nothing depends on it; for tanh it does.",
-    12,
-)
+    "newest-fig-6", "newest Fig. 6", "φ(θ) differs between four scales of the weights.",
+    "For ReLU without biases nothing depends on it; for tanh it does.", 12,
+)  # fmt: skip
 def weight_scale(fig_weight_scale: Table) -> Findings:
     for activation, rows in fig_weight_scale.groupby("activation", sort=False):
         phi = rows.pivot_table("phi_deg", "weight_variance", "theta_in_deg")
@@ -541,52 +514,41 @@ def _infinite_depth(
 
 
 @CLAIMS.add(
-    "7-orthogonal",
-    "v1 and ICLR §7",
-    "At infinite depth all gradients become orthogonal, φ → 90°.",
-    "φ → arccos(1/4) ≈ 75.52° (newest Thm 3.5).",
-    7,
-)
+    "7-orthogonal", "v1 and ICLR §7", "At infinite depth all gradients become orthogonal, φ → 90°.",
+    "φ → arccos(1/4) ≈ 75.52° (newest Thm 3.5).", 7,
+)  # fmt: skip
 def orthogonal(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "phi_deg", 90, 0.01)
 
 
 @CLAIMS.add(
-    "7-kappa-1",
-    "v1 and ICLR §7",
-    "At infinite depth κ → 1.",
-    "κ → (n + 3)/3 for inputs of norm 1.",
-    7,
-)
+    "7-kappa-1", "v1 and ICLR §7", "At infinite depth κ → 1.",
+    "κ → (n + 3)/3 for inputs of norm 1.", 7,
+)  # fmt: skip
 def perfectly_conditioned(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "kappa", 1, 0.002)
 
 
 @CLAIMS.add(
-    "newest-3.5",
-    "newest Thm 3.5",
+    "newest-3.5", "newest Thm 3.5",
     "At infinite depth φ → arccos(1/4) ≈ 75.52°, whatever the inputs.",
-)
+)  # fmt: skip
 def angle_at_infinite_depth(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "phi_deg", None, 0.01)
 
 
 @CLAIMS.add(
-    "newest-4.3",
-    "newest Thm 4.3",
-    "At infinite depth κ → (n + 4)/3.",
-    "κ → (n + 3)/3 for inputs of norm 1.",
-    7,
-)
+    "newest-4.3", "newest Thm 4.3", "At infinite depth κ → (n + 4)/3.",
+    "κ → (n + 3)/3 for inputs of norm 1.", 7,
+)  # fmt: skip
 def kappa_at_infinite_depth(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "kappa", None, 0.002, corrects=True)
 
 
 @CLAIMS.add(
-    "7-finite-width",
-    "v1 and ICLR §7",
+    "7-finite-width", "v1 and ICLR §7",
     "As the width grows, κ and φ tend to those at infinite width.",
-)
+)  # fmt: skip
 def towards_infinite_width(fig_width: Table) -> Findings:
     quantities = {"kappa_median": "κ/κ(∞)", "min_angle_deg_mean": "min φ/min φ(∞)"}
     relu = fig_width[fig_width.activation == "relu"]

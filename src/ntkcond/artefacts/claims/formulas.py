@@ -76,22 +76,19 @@ EXPANSION = ("L = 1 to 10", "(1 − cos φ / cos θ) / (L θ), as θ → 0")
 
 
 @CLAIMS.add(
-    "4.5",
-    "v1 Thm 4.5, ICLR Thm 4.4; by its name newest Thm 3.2",
+    "4.5", "v1 Thm 4.5, ICLR Thm 4.4; by its name newest Thm 3.2",
     "For small angles cos φ = (1 − L θ/2π + o(θ)) cos θ.",
-)
+)  # fmt: skip
 def separation_expansion() -> Findings:
     found = _slopes()
     yield Finding(*EXPANSION, "1/2π = 0.1592", interval(found), "", _are(found, 0.5 / math.pi))
 
 
 @CLAIMS.add(
-    "4.5-proof",
-    "v1 Appendix D.5, last line",
+    "4.5-proof", "v1 Appendix D.5, last line",
     "In the proof of Thm 4.5, cos φ = (1 − L θ/2 + o(θ)) cos θ.",
-    "1 − L θ/2π, as the theorem says.",
-    6,
-)
+    "1 − L θ/2π, as the theorem says.", 6,
+)  # fmt: skip
 def separation_proof() -> Findings:
     found = _slopes()
     holds = _are(found, 0.5), _are(found, 0.5 / math.pi)
@@ -99,10 +96,9 @@ def separation_proof() -> Findings:
 
 
 @CLAIMS.add(
-    "4.5-order",
-    "v1 Thm 4.5, ICLR Thm 4.4",
+    "4.5-order", "v1 Thm 4.5, ICLR Thm 4.4",
     "φ > θ for small angles, the more so the deeper the network.",
-)
+)  # fmt: skip
 def small_angles() -> Findings:
     phi = np.array([_angle(SMALL, depth) for depth in (0, *DEPTHS)]) / SMALL
     setting = "θ = 0.1° to 5°, L = 1 to 10"
@@ -112,13 +108,11 @@ def small_angles() -> Findings:
 
 
 @CLAIMS.add(
-    "4-separated",
-    "v1 and ICLR §4 and Fig. 1, key observation (60°); newest (30°)",
+    "4-separated", "v1 and ICLR §4 and Fig. 1, key observation (60°); newest (30°)",
     "φ > θ for all θ below 60°; in the newest version, up to 30°.",
-    "So it is, and further: up to 66.8° at L = 1, 69.6° at L = 10.",
-    11,
+    "So it is, and further: up to 66.8° at L = 1, 69.6° at L = 10.", 11,
     artefact="claims, drawn in fig1",
-)
+)  # fmt: skip
 def separated_up_to() -> Findings:
     """Where φ(θ) crosses θ."""
     ends = math.radians(30), math.radians(120)
@@ -132,11 +126,9 @@ def separated_up_to() -> Findings:
 
 
 @CLAIMS.add(
-    "4-deeper",
-    "v1 and ICLR §4 and Fig. 1, newest Fig. 1",
-    "Deeper networks have the larger φ where θ < 60°.",
-    artefact="claims, drawn in fig1",
-)
+    "4-deeper", "v1 and ICLR §4 and Fig. 1, newest Fig. 1",
+    "Deeper networks have the larger φ where θ < 60°.", artefact="claims, drawn in fig1",
+)  # fmt: skip
 def deeper_is_larger() -> Findings:
     theta = np.radians(np.arange(1, 60, 0.5))
     steps = np.degrees(np.diff([_angle(theta, depth) for depth in range(201)], axis=0))
@@ -145,11 +137,9 @@ def deeper_is_larger() -> Findings:
 
 
 @CLAIMS.add(
-    "4-large",
-    "v1 and ICLR §4 and Fig. 1",
-    "Where θ > 60°, φ > 60°: what differs stays apart.",
+    "4-large", "v1 and ICLR §4 and Fig. 1", "Where θ > 60°, φ > 60°: what differs stays apart.",
     artefact="claims, drawn in fig1",
-)
+)  # fmt: skip
 def large_stay_large() -> Findings:
     theta = np.radians(np.arange(60, 180.5, 0.5))
     smallest = [math.degrees(_angle(theta, depth).min()) for depth in DEEP]
@@ -157,12 +147,10 @@ def large_stay_large() -> Findings:
 
 
 @CLAIMS.add(
-    "4.6",
-    "v1 Remark 4.6, ICLR Remark 4.5",
+    "4.6", "v1 Remark 4.6, ICLR Remark 4.5",
     "Gradients are also farther apart in distance, relative to their norms, (L+1)‖x‖.",
-    "Relative to √(L+1)‖x‖.",
-    1,
-)
+    "Relative to √(L+1)‖x‖.", 1,
+)  # fmt: skip
 def distances() -> Findings:
     a, b = NORMS[1]
     theta, layers = np.radians([1, 5, 10, 30]), np.add(DEPTHS, 1.0)[:, None]
@@ -180,10 +168,9 @@ def distances() -> Findings:
 
 
 @CLAIMS.add(
-    "2.2",
-    "v1 Prop. 2.2, ICLR Prop. 5.1",
+    "2.2", "v1 Prop. 2.2, ICLR Prop. 5.1",
     "If two rows of B have a small angle φ, λ_min(B Bᵀ) = O(φ²) and κ = Ω(1/φ²).",
-)
+)  # fmt: skip
 def close_rows() -> Findings:
     """λ_min of B Bᵀ as two of its rows approach each other."""
     rng = np.random.default_rng(0)
@@ -216,11 +203,10 @@ def close_rows() -> Findings:
 
 
 @CLAIMS.add(
-    "2.2-proof",
-    "v1 Appendix B",
+    "2.2-proof", "v1 Appendix B",
     "In the proof of Prop. 2.2, c ≤ λ_max ≤ C, where all rows have norms from c to C.",
     "c² ≤ λ_max ≤ n C²; the proposition needs no more.",
-)
+)  # fmt: skip
 def largest_of_rows() -> Findings:
     rng = np.random.default_rng(0)
     low, high, n = 0.5, 0.9, 20
@@ -258,11 +244,10 @@ def _extremes_of_first_layer(x: np.ndarray) -> tuple[float, float, float]:
 
 
 @CLAIMS.add(
-    "5.1",
-    "v1 Thm 5.1, ICLR Thm 5.3, newest Thm 4.2",
+    "5.1", "v1 Thm 5.1, ICLR Thm 5.3, newest Thm 4.2",
     "One hidden layer, its first weights trained: λ_min(K) > λ_min(G) and κ < κ₀.",
     "λ_min(K) ≥ λ_min(G) and κ ≤ κ₀: of orthogonal samples both are equal.",
-)
+)  # fmt: skip
 def first_layer() -> Findings:
     expected = {"λ_min(K)/λ_min(G)": "> 1", "κ/κ₀": "< 1"}
     for kind, ratios in _first_layer_ratios().items():
@@ -278,10 +263,9 @@ def first_layer() -> Findings:
 
 
 @CLAIMS.add(
-    "2-parallel",
-    "v1 §2, ICLR §5.1",
+    "2-parallel", "v1 §2, ICLR §5.1",
     "Two samples with parallel gradients make the NTK singular, κ = ∞.",
-)
+)  # fmt: skip
 def parallel_pair() -> Findings:
     x = np.array([[1.0, 0.2, 0.0], [2.0, 0.4, 0.0], [0.0, 1.0, 1.0]])
     found = [np.linalg.eigvalsh(_kernel(x, depth)) for depth in DEPTHS]
@@ -293,11 +277,9 @@ def parallel_pair() -> Findings:
 
 
 @CLAIMS.add(
-    "4-identity",
-    "v1 §4 and Fig. 4, ICLR §4, newest Fig. 5",
-    "g(z) ≈ z for small z.",
+    "4-identity", "v1 §4 and Fig. 4, ICLR §4, newest Fig. 5", "g(z) ≈ z for small z.",
     artefact="claims, drawn in fig4",
-)
+)  # fmt: skip
 def near_identity() -> Findings:
     z = np.radians([0.1, 1, 5, 10])
     ratio = g(z) / z
@@ -307,12 +289,9 @@ def near_identity() -> Findings:
 
 
 @CLAIMS.add(
-    "newest-4.3-data",
-    "newest summary",
-    "That limit of κ, (n + 4)/3, is independent of the data.",
-    "κ tends to that of the matrix with ‖xᵢ‖² on its diagonal and ‖xᵢ‖‖xⱼ‖/4 elsewhere.",
-    7,
-)
+    "newest-4.3-data", "newest summary", "That limit of κ, (n + 4)/3, is independent of the data.",
+    "κ tends to that of the matrix with ‖xᵢ‖² on its diagonal and ‖xᵢ‖‖xⱼ‖/4 elsewhere.", 7,
+)  # fmt: skip
 def two_samples_at_infinite_depth() -> Findings:
     """Extrapolated, an error of order 1/L removed."""
     for a, b in NORMS:
@@ -326,12 +305,9 @@ def two_samples_at_infinite_depth() -> Findings:
 
 
 @CLAIMS.add(
-    "5.1-proof",
-    "v1 Appendix D.6",
-    "In the proof of Thm 5.1, λ_max(K) > λ_max(G).",
-    "λ_max(K) < λ_max(G), which the theorem needs.",
-    5,
-)
+    "5.1-proof", "v1 Appendix D.6", "In the proof of Thm 5.1, λ_max(K) > λ_max(G).",
+    "λ_max(K) < λ_max(G), which the theorem needs.", 5,
+)  # fmt: skip
 def first_layer_proof() -> Findings:
     for kind, ratios in _first_layer_ratios().items():
         largest = ratios[:, 2]
@@ -340,10 +316,9 @@ def first_layer_proof() -> Findings:
 
 
 @CLAIMS.add(
-    "5.2",
-    "v1 and ICLR Thm 5.2",
+    "5.2", "v1 and ICLR Thm 5.2",
     "Of two samples at a small angle, κ < κ₀, and the deeper the smaller.",
-)
+)  # fmt: skip
 def two_samples() -> Findings:
     samples = [_two(*norms, theta) for norms in NORMS for theta in np.radians([0.5, 1, 5, 10, 30])]
     kappas = np.array([[_kappa(_kernel(x, depth)) for depth in range(11)] for x in samples])
@@ -353,12 +328,10 @@ def two_samples() -> Findings:
 
 
 @CLAIMS.add(
-    "5.2-proof",
-    "v1 Appendix D.7, Eq. 44",
+    "5.2-proof", "v1 Appendix D.7, Eq. 44",
     "The NTK of two samples has eigenvalues ½ (a² + b² ± √(a⁴ + b⁴ + a²b² cos 2φ)).",
-    "2a²b² cos 2φ in place of a²b² cos 2φ.",
-    4,
-)
+    "2a²b² cos 2φ in place of a²b² cos 2φ.", 4,
+)  # fmt: skip
 def two_eigenvalues() -> Findings:
     (a, b), phi = NORMS[1], 0.4
     across = a * b * math.cos(phi)
@@ -377,11 +350,9 @@ def two_eigenvalues() -> Findings:
 
 
 @CLAIMS.add(
-    "A.1",
-    "v1 Prop. A.1 (1, 2) and Fig. 4, newest Fig. 5",
-    "g grows, and g(z) ≤ z, with equality at 0 alone.",
-    artefact="claims, drawn in fig4",
-)
+    "A.1", "v1 Prop. A.1 (1, 2) and Fig. 4, newest Fig. 5",
+    "g grows, and g(z) ≤ z, with equality at 0 alone.", artefact="claims, drawn in fig4",
+)  # fmt: skip
 def properties_of_g() -> Findings:
     z = np.linspace(0, math.pi, 20001)[:-1]
     values, setting = g(z), "20,000 angles in [0°, 180°)"
@@ -392,11 +363,10 @@ def properties_of_g() -> Findings:
 
 
 @CLAIMS.add(
-    "A.2",
-    "v1 Prop. A.1 (3) and Thm A.2",
+    "A.2", "v1 Prop. A.1 (3) and Thm A.2",
     "θˡ falls with every layer, and tends to 0: all embeddings become parallel.",
     artefact="claims, drawn in fig4",
-)
+)  # fmt: skip
 def collapse() -> Findings:
     layers, theta, falls = 100_000, np.radians([1, 30, 90, 179]), True
     for _ in range(layers):
@@ -425,12 +395,9 @@ def shape_of_the_gram_matrix() -> Findings:
 
 
 @CLAIMS.add(
-    "5-generic",
-    "v1 and ICLR §5",
-    "A deeper network's κ is generically smaller.",
-    "It depends on the data: so it is where nearly parallel pairs decide κ.",
-    10,
-)
+    "5-generic", "v1 and ICLR §5", "A deeper network's κ is generically smaller.",
+    "It depends on the data: so it is where nearly parallel pairs decide κ.", 10,
+)  # fmt: skip
 def isotropic_gaussian() -> Findings:
     """Data without near-parallel pairs."""
     x = np.random.default_rng(0).standard_normal((500, 784))

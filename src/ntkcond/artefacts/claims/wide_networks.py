@@ -160,21 +160,17 @@ CLAIMS = Claims([
 
 
 @CLAIMS.add(
-    "3.2-kernel",
-    "v1 and ICLR Cor. 3.2",
-    "The NTK of wide linear networks is (L+1)² G.",
-    "(L+1) G (v1, Eq. 21). Either way κ̄ = κ₀.",
-    2,
-)
+    "3.2-kernel", "v1 and ICLR Cor. 3.2", "The NTK of wide linear networks is (L+1)² G.",
+    "(L+1) G (v1, Eq. 21). Either way κ̄ = κ₀.", 2,
+)  # fmt: skip
 def linear_kernel() -> Findings:
     yield _tends(SETTING, "K̄ᵢⱼ/Gᵢⱼ", _measured()["linear kernel"], (DEPTH + 1) ** 2, DEPTH + 1)
 
 
 @CLAIMS.add(
-    "3.2-kappa",
-    "v1 and ICLR Cor. 3.2; by its name newest Cor. 2.4",
+    "3.2-kappa", "v1 and ICLR Cor. 3.2; by its name newest Cor. 2.4",
     "The NTK of wide linear networks has the condition number of the inputs: κ̄ = κ₀.",
-)
+)  # fmt: skip
 def linear_condition_number() -> Findings:
     """Of six samples, which have a Gram matrix of full rank."""
     yield _tends(f"L = {DEPTH}, six random samples", "κ̄/κ₀", _measured()["linear κ"], 1)
@@ -184,11 +180,9 @@ SMALL = ((16, 20_000), (64, 4_000))  # widths, and how many networks of each
 
 
 @CLAIMS.add(
-    "7-width",
-    "v1 and ICLR §7",
-    "Finite width only adds noise of mean zero, which tends to 0.",
+    "7-width", "v1 and ICLR §7", "Finite width only adds noise of mean zero, which tends to 0.",
     "The noise falls as 1/√m; its mean is 0 on the diagonal only, elsewhere of order 1/m.",
-)
+)  # fmt: skip
 def zero_mean_noise() -> Findings:
     """Of K's entries, by many small networks. As corrected: the noise falls as the root of the
     width, its mean faster, and the diagonal has none."""
