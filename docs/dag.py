@@ -13,19 +13,17 @@ from ntkcond.artefacts.registry import SPECS
 
 PROJECT = Path(__file__).parents[1]
 DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
-COLOURS = {"data": "#E69F00", "kernels": "#0072B2", "training": "#D55E00"}  # by file of rules
+COLOURS = {
+    "#E69F00": ("download", "corpus", "dataset"),
+    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep"),
+    "#D55E00": ("sgd", "descent"),
+}
 FIGURE, TABLE = "#009E73", "#CC79A7"
 
 
 def colours() -> dict[str, str]:
     """The colour of each rule."""
-    found = {
-        rule: colour
-        for file, colour in COLOURS.items()
-        for rule in re.findall(
-            r"^rule (\w+):", (PROJECT / f"workflow/rules/{file}.smk").read_text("utf-8"), re.M
-        )
-    }
+    found = {rule: colour for colour, rules in COLOURS.items() for rule in rules}
     artefacts = {name: FIGURE if ".png" in spec.files else TABLE for name, spec in SPECS.items()}
     return {**found, **artefacts}
 

@@ -307,7 +307,7 @@ CHANGES: dict[str, list[Change]] = {
     "comments, docstrings and formatting of every module": [rewrite_all_modules],
     "messages of errors and logs, help texts, captions": [reword],
     "a comment in the rules or in the config": [
-        comment("Snakefile", "config.yaml", "small.yaml", "workflow/rules/kernels.smk")
+        comment("Snakefile", "config.yaml", "small.yaml", "workflow/rules/computing.smk")
     ],
     "a new clone, beside the kept `results` and `.snakemake`": [move_to_a_new_clone],
     "`.snakemake` is lost": [lose_the_record],

@@ -63,6 +63,7 @@ NO_NUMBERS = {
     "record.is_result": "the same",
     # of the command line: what its options become is recorded, as settings
     "command.parser": "options",
+    "command.StepParser": "options",
     "command.run": "runs the step",
     "command.add_computing": "options that are not recorded",
     "command.add_mirrors": "addresses of files whose md5 is checked",

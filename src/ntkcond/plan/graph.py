@@ -153,9 +153,7 @@ class Graph:
                 words += ["--input", name, *paths]
             values = dict(unrecorded)
         else:
-            words, values = [], {**job.settings, **unrecorded}
-        if job.rule == "dataset":
-            values |= job.inputs
+            words, values = [], {**job.settings, **job.inputs, **unrecorded}
         words += [
             f"--{name.replace('_', '-')}={','.join(map(str, _as_list(value)))}"
             for name, value in values.items()

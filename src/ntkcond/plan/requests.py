@@ -63,6 +63,8 @@ def threads(
     if rule == "dataset":  # audio is decoded by as many as the machine has
         source = config.dataset_settings(settings, name)["source"]
         return most if SOURCES[source].corpus else 1
+    if rule == "corpus":
+        return 1
     if rule == "sgd" and not elsewhere:
         runs = [config.training(settings, name) for name in settings["figures"]["fig3"]]
         return max(1, cores // sum(len(run["depths"]) for run in runs))

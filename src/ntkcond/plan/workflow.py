@@ -109,6 +109,11 @@ class Plan:
 
         return exit_on_mistake(inputs)
 
+    def output(self, rule: str, temp: Callable) -> str:
+        """Of a computing rule: its file, or a temporary one."""
+        keep = rule != "kernel" or self.config["keep_kernels"]
+        return self.patterns[rule] if keep else temp(self.patterns[rule])
+
     def command(self, rule: str) -> Callable:
         """The step of a rule with its settings, and with options that change no result."""
         unrecorded: dict[str, object] = {}
@@ -156,6 +161,8 @@ class Plan:
             cores = GPU_AS_CORES if rule == "sgd" and self._gpus(wildcards) else threads
             return requests.minutes(self.config, rule, wildcards, cores, attempt)
 
+        if rule == "corpus":
+            return {}
         gpu = {"gpu": self._gpus} if rule in requests.NEEDS else {}
         return {"mem_mb": mem_mb, "runtime": runtime, **gpu}
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = (["plan"], ["run"], ["why"])  # folders and modules of the package
+NO_NUMBERS = ("plan", "run", "why")  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "h5py": "h5py",
@@ -52,6 +52,11 @@ def imported_modules(*modules: str) -> list[str]:
     return sorted(found)
 
 
+def is_computed(module: str) -> bool:
+    """Whether numbers may depend on a module's code."""
+    return (module + ".").split(".")[1] not in NO_NUMBERS
+
+
 @functools.cache
 def code_digests(*modules: str, titles: bool = False) -> dict[str, str]:
     """For each module that changes the numbers of `modules`, its name within the package and its
@@ -59,7 +64,7 @@ def code_digests(*modules: str, titles: bool = False) -> dict[str, str]:
     return {
         name.removeprefix(f"{PACKAGE}."): _parsed(name).digest(titles)
         for name in imported_modules(*modules)
-        if name.split(".")[1:2] not in NO_NUMBERS and not _parsed(name).empty
+        if is_computed(name) and not _parsed(name).empty
     }
 
 

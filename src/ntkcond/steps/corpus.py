@@ -79,6 +79,7 @@ def options() -> ArgumentParser:
     options = command.parser(__doc__)
     options.add_argument("--subset", required=True, help="such as train-clean-100")
     options.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
+    options.add_unrecorded("--threads", type=int, help="unused: headers are short")
     command.add_mirrors(options)
     return options
 

@@ -1,0 +1,31 @@
+# One rule for each computing step: samples, kernels, their spectra, closest pairs, sweeps of small
+# kernels, SGD, descent. They differ only in what src/ntkcond/plan says of them.
+
+for name, pattern in plan.patterns.items():
+    job = pattern.removesuffix(".h5").partition("/")[2].partition("/")[2]
+    jobs = job.replace("{", "{wildcards.").replace("/", " ")
+
+    rule:
+        name:
+            name
+        input:
+            unpack(plan.inputs(name)),
+        output:
+            plan.output(name, temp),
+        log:
+            f"results/logs/{name}/{job}.log",
+        benchmark:
+            f"results/benchmarks/{name}/{job}.tsv"
+        # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
+        priority: int(name == "spectrum")
+        # a corpus may have to be downloaded: where Snakemake runs, which has a network
+        localrule: name == "corpus"
+        threads: plan.threads(name)
+        resources:
+            **plan.resources(name),
+        params:
+            command=plan.command(name),
+        message:
+            f"{name} {jobs}"
+        shell:
+            "{params.command} --threads {threads} --output {output} --log {log}"
