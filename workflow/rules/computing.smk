@@ -1,9 +1,7 @@
 # One rule for each computing step: samples, kernels, their spectra, closest pairs, sweeps of small
 # kernels, SGD, descent. They differ only in what src/ntkcond/plan says of them.
 
-for name, pattern in plan.patterns.items():
-    job = pattern.removesuffix(".h5").partition("/")[2].partition("/")[2]
-    jobs = job.replace("{", "{wildcards.").replace("/", " ")
+for name, job in plan.computing.items():
 
     rule:
         name:
@@ -26,6 +24,6 @@ for name, pattern in plan.patterns.items():
         params:
             command=plan.command(name),
         message:
-            f"{name} {jobs}"
+            plan.message(name)
         shell:
             "{params.command} --threads {threads} --output {output} --log {log}"

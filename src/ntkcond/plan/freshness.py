@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ntkcond.plan.graph import RECORDED, Graph, Job
-from ntkcond.run.digests import RememberedDigests
 from ntkcond.run.record import digest, read, sidecar
 
 ASPECTS = {
@@ -42,7 +41,8 @@ class Freshness:
     def __init__(self, graph: Graph, triggers: Iterable[str] = TRIGGERS) -> None:
         self.graph = graph
         self.triggers = TRIGGERS & set(triggers)
-        self._sha256 = RememberedDigests(RECORDED / "sha256.json")
+        self._records: dict[str, dict | None] = {}
+        self._expected: dict[Job, dict] = {}
         self._differences: dict[str, list[Difference]] = {}
         self._accepted = _read_json(ACCEPTED)
 
@@ -58,9 +58,9 @@ class Freshness:
     def digest_of(self, path: str) -> str:
         """Of the record that a result has, or will have once it is rebuilt."""
         job = self.graph.maker(path)
-        made_with = read(path) if Path(path).exists() else None
+        made_with = self._record(path)
         if made_with is None or self.differences(job):
-            made_with = self.graph.expected(job, self.digest_of)
+            made_with = self._today(job)
         return digest(made_with)
 
     def accept(self, jobs: Iterable[Job]) -> None:
@@ -69,26 +69,38 @@ class Freshness:
         inputs_first = dict.fromkeys(up for job in jobs for up in self.graph.upstream(job))
         for job in inputs_first:
             if job in jobs:
-                made_with = read(job.outputs[0])
+                self._expected.clear()  # of what was accepted so far, the own record counts
+                made_with = self._record(job.outputs[0])
                 self._accepted[job.outputs[0]] = self._pair(job, made_with)
                 self._differences[job.outputs[0]] = []  # its users then take it as it is
         ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
         ACCEPTED.write_text(json.dumps(self._accepted, indent=1), "utf-8")
 
+    def _record(self, path: str) -> dict | None:
+        """A result's own record, read once."""
+        if path not in self._records:
+            self._records[path] = read(path) if Path(path).exists() else None
+        return self._records[path]
+
     def _pair(self, job: Job, made_with: dict | None) -> list[str]:
-        today = self.graph.expected(job, self.digest_of)
-        return [digest(made_with or {}), digest(today)]
+        return [digest(made_with or {}), digest(self._today(job))]
+
+    def _today(self, job: Job) -> dict:
+        """The record that the job's outputs would get, computed once."""
+        if job not in self._expected:
+            self._expected[job] = self.graph.expected(job, self.digest_of)
+        return self._expected[job]
 
     def _compare(self, job: Job) -> list[Difference]:
         if not self.triggers or not all(Path(path).exists() for path in job.outputs):
             return []
-        made_with = read(job.outputs[0])
+        made_with = self._record(job.outputs[0])
         accepted = self._accepted.get(job.outputs[0])
         if accepted and accepted == self._pair(job, made_with):
             return []
         if made_with is None:
             return [Difference("provenance", job.outputs[0])]
-        today = self.graph.expected(job, self.digest_of)
+        today = self._today(job)
         found = [
             difference
             for aspect, trigger in ASPECTS.items()
@@ -106,7 +118,7 @@ class Freshness:
         if path.endswith((".h5", ".json")):
             return True
         known = _read_json(sidecar(path)).get("files", {}).get(Path(path).name)
-        return known == self._sha256(path)
+        return known == self.graph.sha256_of(path)
 
 
 def _compared(aspect: str, before: object, today: object) -> Iterable[Difference]:

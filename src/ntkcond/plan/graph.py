@@ -81,7 +81,7 @@ class Graph:
         self.project = project
         self.data_dir = self._in_project(config["data_dir"])
         self._corpus_state = corpus_state
-        self._sha256 = RememberedDigests(RECORDED / "sha256.json")
+        self.sha256_of = RememberedDigests(RECORDED / "sha256.json")
         self._jobs: dict[str, Job] = {}
 
     def job(self, rule: str, **wildcards: str) -> Job:
@@ -127,7 +127,7 @@ class Graph:
         """The record that the job's outputs would get today. digest_of: of a result's record."""
 
         def digest(path: str) -> str:
-            return digest_of(path) if self.maker(path) else self._sha256(path)[:32]
+            return digest_of(path) if self.maker(path) else self.sha256_of(path)[:32]
 
         inputs = {
             option: {input_name(path): digest(path) for path in paths}

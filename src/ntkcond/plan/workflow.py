@@ -68,7 +68,7 @@ class Plan:
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
         state = functools.partial(remembered_state, in_cluster=workflow.remote_exec)
         self.graph = Graph(config_, project, exit_on_mistake(state))
-        self.patterns, self.specs = PATTERNS, SPECS
+        self.specs = SPECS
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
             "network": "|".join(ACTIVATIONS),
@@ -109,10 +109,22 @@ class Plan:
 
         return exit_on_mistake(inputs)
 
+    @property
+    def computing(self) -> dict[str, str]:
+        """For each computing rule what its jobs are called: {dataset}/{network}/depth{depth}."""
+        return {
+            rule: "/".join(pattern.removesuffix(".h5").split("/")[2:])
+            for rule, pattern in PATTERNS.items()
+        }
+
+    def message(self, rule: str) -> str:
+        """What a job says of itself: kernel digits relu depth2."""
+        return f"{rule} {self.computing[rule].replace('{', '{wildcards.').replace('/', ' ')}"
+
     def output(self, rule: str, temp: Callable) -> str:
         """Of a computing rule: its file, or a temporary one."""
         keep = rule != "kernel" or self.config["keep_kernels"]
-        return self.patterns[rule] if keep else temp(self.patterns[rule])
+        return PATTERNS[rule] if keep else temp(PATTERNS[rule])
 
     def command(self, rule: str) -> Callable:
         """The step of a rule with its settings, and with options that change no result."""

@@ -38,6 +38,7 @@ LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
 
 
+@functools.cache
 def imported_modules(*modules: str) -> list[str]:
     """The modules of this package that importing `modules` loads, themselves and parent packages
     included, sorted."""
@@ -147,27 +148,35 @@ class _Parsed:
                 # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
                 self.imports += [f"{node.module}.{alias.name}" for alias in node.names]
             _drop_prose(node)
-        self._with_titles = _text(tree)
         self.empty = not tree.body  # such as the face of a package
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                node.keywords = [key for key in node.keywords if key.arg != "title"]
-        self._without_titles = _text(tree)
+        self._tree = tree
+        self._digests: dict[bool, str] = {}
 
     def digest(self, titles: bool) -> str:
-        text = self._with_titles if titles else self._without_titles
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        if titles not in self._digests:
+            text = _text(self._tree, titles)
+            self._digests[titles] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self._digests[titles]
 
 
-def _text(node: object) -> str:
+def _text(node: object, titles: bool = True) -> str:
     """A syntax tree in words. Unlike ast.dump, without fields that are empty: of these, each
-    version of Python has others."""
+    version of Python has others. titles: with `title=` in calls."""
     if isinstance(node, ast.AST):
-        fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
-        return f"{type(node).__name__}({', '.join(f'{name}={_text(v)}' for name, v in fields)})"
+        words = [
+            f"{name}={_text(value, titles)}"
+            for name in node._fields
+            if (value := getattr(node, name, None)) not in (None, [])
+        ]
+        return f"{type(node).__name__}({', '.join(words)})"
     if isinstance(node, list):
-        return f"[{', '.join(map(_text, node))}]"
+        kept = (each for each in node if titles or not _is_title(each))
+        return f"[{', '.join([_text(each, titles) for each in kept])}]"
     return repr(node)
+
+
+def _is_title(node: object) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == "title"
 
 
 def _drop_prose(node: ast.AST) -> None:
