@@ -223,9 +223,11 @@ class Graph:
         makers = (self.maker(path) for paths in inputs.values() for path in paths)
         shown = {job.wildcards["dataset"] for job in makers if job and "dataset" in job.wildcards}
         shown |= set(self._shown(name)) if spec.datasets else set()
-        about: dict = {"titles": {each: title(each) for each in sorted(shown)}} if shown else {}
+        about: dict = (
+            {"titles": {dataset: title(dataset) for dataset in sorted(shown)}} if shown else {}
+        )
         if spec.about:
-            about["datasets"] = {each: self._described(each, spec.about) for each in shown}
+            about["datasets"] = {dataset: self._described(dataset, spec.about) for dataset in shown}
         return {
             "inputs": inputs,
             "settings": {

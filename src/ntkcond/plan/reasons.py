@@ -57,15 +57,13 @@ def _reasons(
 def of_file(freshness: Freshness, job: Job, path: str) -> tuple[bool, str]:
     """Whether a file of the job is up to date, and why: what differs anywhere upstream, or what the
     file was made with."""
-    found = {each: freshness.differences(each) for each in freshness.graph.upstream(job)}
-    stale = {
-        output for each, differences in found.items() if differences for output in each.outputs
-    }
+    found = {up: freshness.differences(up) for up in freshness.graph.upstream(job)}
+    stale = {output for up, differences in found.items() if differences for output in up.outputs}
     groups: Counter[tuple[str, str]] = Counter()
-    for each, differences in found.items():
+    for up, differences in found.items():
         words = in_words(d for d in differences if d.aspect != "inputs" or d.name not in stale)
         if words:
-            groups[each.rule, "; ".join(words)] += 1
+            groups[up.rule, "; ".join(words)] += 1
     if not Path(path).exists():
         return False, f"{path} does not exist: snakemake {path} makes it"
     if stale:

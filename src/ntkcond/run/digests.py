@@ -170,8 +170,8 @@ def _text(node: object, titles: bool = True) -> str:
         ]
         return f"{type(node).__name__}({', '.join(words)})"
     if isinstance(node, list):
-        kept = (each for each in node if titles or not _is_title(each))
-        return f"[{', '.join([_text(each, titles) for each in kept])}]"
+        kept = (child for child in node if titles or not _is_title(child))
+        return f"[{', '.join([_text(child, titles) for child in kept])}]"
     return repr(node)
 
 
@@ -184,7 +184,7 @@ def _drop_prose(node: ast.AST) -> None:
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-        node.body = [each for each in node.body if not _is_description(each)]
+        node.body = [child for child in node.body if not _is_description(child)]
     elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         node.exc.args, node.exc.keywords = [], []
     elif isinstance(node, ast.Call):
