@@ -223,11 +223,10 @@ class Graph:
         makers = (self.maker(path) for paths in inputs.values() for path in paths)
         shown = {job.wildcards["dataset"] for job in makers if job and "dataset" in job.wildcards}
         shown |= set(self._shown(name)) if spec.datasets else set()
-        about: dict = (
-            {"titles": {dataset: title(dataset) for dataset in sorted(shown)}} if shown else {}
-        )
+        datasets = sorted(shown)
+        about: dict = {"titles": {name: title(name) for name in datasets}} if shown else {}
         if spec.about:
-            about["datasets"] = {dataset: self._described(dataset, spec.about) for dataset in shown}
+            about["datasets"] = {name: self._described(name, spec.about) for name in datasets}
         return {
             "inputs": inputs,
             "settings": {
