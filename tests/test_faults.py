@@ -159,7 +159,7 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
     assert kills.total() == KILLS
 
 
-def test_killed_in_mid_training_the_same_command_goes_on_from_the_checkpoint(project):
+def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
     """Snakemake, which clears away what a killed job left, does not take the checkpoint."""
     training = {"learning_rates": [8], "epochs": 500, "batch": 40}
     config = {**SMALL, "training": {**SMALL["training"], "depths": [1]}}
@@ -177,7 +177,7 @@ def test_killed_in_mid_training_the_same_command_goes_on_from_the_checkpoint(pro
         process.wait()
     assert checkpoint.exists()
     snakemake(project, trained)
-    log = (project / "results/logs/train/digits/depth1.log").read_text("utf-8")
+    log = (project / "results/logs/sgd/digits/depth1.log").read_text("utf-8")
     assert "resumes from results/training/digits/depth1.checkpoint.h5" in log
     assert contents(project)["training/digits/depth1.h5"] == expected
     assert not checkpoint.exists()

@@ -199,7 +199,7 @@ def test_a_batch_may_be_larger_than_the_data_set():
 
 X = np.zeros((4, 2), np.float32)
 WRONG = {
-    "no labels": ((X, None), "there are no labels"),
+    "no labels": ((X, None), "no labels"),
     "one class": ((X, np.array([3, 3, 3, 3])), "every label is 3"),
     "too few labels": ((X, np.array([0, 1])), "y has 2 labels for 4 samples"),
     "unknown test label": (
