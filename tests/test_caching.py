@@ -327,6 +327,10 @@ CHANGES: dict[str, list[Change]] = {
     "`depths`: one added": [setting("depths", [0, 1, 2])],
     "`depths`: one taken away": [setting("depths", [2])],
     "`activations`: one taken away": [setting("activations", ["relu"])],
+    "`activations`, or the data sets of a figure: another order": [
+        setting("activations", ["linear", "relu"]),
+        setting("figures.fig2", ["digits", "synthetic"]),
+    ],
     "`trainable`": [setting("trainable", "first")],
     "`block`, which both data sets have of their own": [setting("block", 30)],
     "`block` of one data set": [setting("datasets.digits.block", 40)],

@@ -12,7 +12,7 @@ import pytest
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.run.digests import code_digests
-from ntkcond.run.record import digest
+from ntkcond.run.record import short_digest
 from workflow import SMALL, skip, snakemake, write_config
 
 FIGURES = {f"results/{name}.png" for name, spec in SPECS.items() if ".png" in spec.files}
@@ -48,7 +48,7 @@ def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
 
 def code_of(step: str, *chosen: str) -> str:
     modules = (f"ntkcond.steps.{step}", *chosen)
-    return digest(code_digests(*modules, titles=step == "artefact"))[:16]
+    return short_digest(code_digests(*modules, titles=step == "artefact"))
 
 
 def test_every_artefact_has_a_section_and_a_caption(page):
@@ -240,7 +240,7 @@ def test_a_browser_shows_every_figure_table_and_caption(browser, page):
             about.click()
             caption = browser.find_element("css selector", "nav .prose")
             assert caption.is_displayed()
-            assert re.search(r"code\s+[0-9a-f]{16}", caption.text)
+            assert re.search(r"code\s+[0-9a-f]{12}", caption.text)
             assert re.search(r"numpy|pandas", caption.text)
             if path.endswith(".png"):  # the picture stays beside its caption
                 assert until(visible_picture, browser)["width"] > 500

@@ -74,7 +74,7 @@ TaskPlugin=task/none
 # Cores and memory are shared out among jobs; by default a job gets the whole node.
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-# A job that asks for more than there is is refused at once; by default it would wait for ever.
+# A job that requests more than is available is refused at once; by default it would wait for ever.
 EnforcePartLimits=ALL
 # A job that takes more memory than it asked for is killed, as control groups do on a cluster.
 JobAcctGatherType=jobacct_gather/linux

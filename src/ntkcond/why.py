@@ -8,8 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import yaml
-
 from ntkcond.plan import config
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph
@@ -24,7 +22,8 @@ def main(arguments: argparse.Namespace) -> bool:
         raise UserError(f"{project}: has no {config.SCHEMA}. Run this where you run snakemake")
     settings = _settings(project, arguments)
     config.check(settings, project)
-    Path(arguments.directory).mkdir(parents=True, exist_ok=True)
+    if not Path(arguments.directory).is_dir():
+        raise UserError(f"{arguments.directory}: no such folder. Correct --directory")
     os.chdir(arguments.directory)
     graph = Graph(settings, project)
     path = os.path.relpath(arguments.file)
@@ -44,12 +43,12 @@ def _settings(project: Path, arguments: argparse.Namespace) -> dict:
         path = Path(project, name)
         if not path.is_file():
             raise UserError(f"{path}: no such file. Correct --configfile")
-        update_config(settings, yaml.safe_load(path.read_text("utf-8")) or {})
+        update_config(settings, config.from_yaml(path.read_text("utf-8"), str(path)) or {})
     for entry in arguments.config:
         key, equals, value = entry.partition("=")
         if not equals:
             raise UserError(f"--config {entry}: must be SETTING=VALUE")
-        settings[key] = yaml.safe_load(value)
+        settings[key] = config.from_yaml(value, f"--config {key}")
     return settings
 
 

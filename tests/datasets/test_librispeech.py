@@ -112,7 +112,7 @@ def test_who_speaks_is_the_label_without_an_alignment(folder, tmp_path):
     names = samples.origin["utterance"].astype(str)
     assert samples.y.tolist() == [int(name.split("-")[0]) for name in names]
     assert set(samples.y) == {10, 11, 12, 13}
-    assert "who speaks" in samples.about["labels"]
+    assert "speaker identity" in samples.about["labels"]
     assert "ntkcond's choice" in samples.about["labels"]
     assert "4 classes" in samples.about["labels"]
 

@@ -4,12 +4,14 @@ beside.
 These tests also hold what `ntkcond.plan.workflow` takes from Snakemake beyond its documentation.
 """
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 from test_caching import code, delete, in_place_of, setting, version, without_provenance
@@ -45,6 +47,33 @@ def test_code_is_a_trigger_of_its_own(project):
     code("ntk/empirical.py")(project)
     assert planned(project, FIG2, "--rerun-triggers", "mtime", "params", "input") == {}
     assert planned(project, FIG2, "--rerun-triggers", "code")["kernel"] == KERNELS
+
+
+def test_results_of_another_numpy_are_kept_without_kernels_too(project):
+    kept = ("--rerun-triggers", "mtime", "params", "input", "code")
+    delete("results/kernels")(project)
+    other = version("numpy")(project)
+    assert planned(project, FIG2, *kept, **other) == {}
+    setting("datasets.digits.block", 40)(project)  # which only kernels depend on
+    assert planned(project, FIG2, *kept, **other)["spectrum"] == KERNELS // 2
+
+
+def test_own_data_count_with_restricted_triggers(project):
+    (project / "raw").mkdir()
+    np.save(project / "raw/mine.npy", np.eye(6))
+    setting("datasets.mine", {"file": "raw/mine.npy"})(project)
+    target = "results/datasets/mine.h5"
+    snakemake(project, target)
+    np.save(project / "raw/mine.npy", np.eye(7))
+    os.utime(project / "raw/mine.npy", (0, 0))
+    assert planned(project, target, "--rerun-triggers", "input") == {"dataset": 1}
+
+
+def test_a_missing_picture_hides_no_other_change(project):
+    delete("results/fig4.png")(project)
+    assert planned(project, "results/fig4.pdf") == {}
+    code("artefacts/style.py")(project)
+    assert planned(project, "results/fig4.pdf") == {"fig4": 1}
 
 
 def test_touch_accepts_results_as_they_are(project):
@@ -143,7 +172,10 @@ def test_why_answers_for_one_file(project):
     assert "does not exist: snakemake results/kernels" in absent.stdout
     for arguments, message in (
         (["results/fig9.pdf"], "no rule makes this file"),
+        (["results/datasets/unknown.h5"], "no rule makes this file"),
         ([FIG2, "--config", "widht=3"], "widht: no such setting"),
+        ([FIG2, "--config", "depths=[0,"], "--config depths: not valid YAML"),
+        ([FIG2, "--directory", "absent"], "absent: no such folder"),
     ):
         refused = why(project, *arguments)
         assert refused.returncode == 1
@@ -152,8 +184,6 @@ def test_why_answers_for_one_file(project):
 
 def test_a_changed_raw_file_is_named(project):
     own = project / "mine.npy"
-    import numpy as np
-
     np.save(own, np.eye(6))
     setting("datasets.mine", {"file": "mine.npy"})(project)
     snakemake(project, "results/datasets/mine.h5")

@@ -46,17 +46,43 @@ def test_records_have_what_json_has(value, plain):
 def test_a_digest_does_not_depend_on_order_or_on_how_numbers_are_written():
     one = {"a": 1, "b": {"c": (1.0, 2.5), "d": None}}
     other = {"b": {"d": None, "c": [1, 2.5]}, "a": 1.0}
-    assert record.digest(one) == record.digest(other)
+    assert record.short_digest(one) == record.short_digest(other)
     text = '{"a": 1, "b": {"c": [1, 2.5], "d": null}}'
-    assert record.digest(one) == hashlib.sha256(text.encode()).hexdigest()[:32]
+    assert record.short_digest(one) == hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @pytest.mark.parametrize(
     "other",
     [{"a": 2}, {"a": "1"}, {"a": [1]}, {"a": 1, "b": None}, {"b": 1}, {"a": 1.5}, {"a": None}],
 )
-def test_other_records_have_other_digests(other):
-    assert record.digest(other) != record.digest({"a": 1})
+def test_other_values_have_other_digests(other):
+    assert record.short_digest(other) != record.short_digest({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"settings": {"width": 513}}, 0),
+        ({"step": "sweep"}, 0),
+        ({"code": {"a": "c"}}, 1),
+        ({"format": 2}, 1),
+        ({"versions": {"numpy": "9"}}, 2),
+        ({"inputs": {"dataset": {"results/x.h5": "1"}}}, 3),
+    ],
+)
+def test_each_aspect_of_a_record_has_its_part_of_the_digest(changed, part):
+    before, after = (record.digest(r).split("-") for r in (MADE_WITH, {**MADE_WITH, **changed}))
+    assert len(before) == len(record.ASPECTS)
+    assert [i for i, pair in enumerate(zip(before, after, strict=True)) if len(set(pair)) > 1] == [
+        part
+    ]
+
+
+def test_the_order_of_input_files_counts_and_that_of_settings_does_not():
+    files = {"results/a.h5": "1", "results/b.h5": "2"}
+    turned = dict(reversed(files.items()))
+    assert record.digest({"inputs": {"sgd": files}}) != record.digest({"inputs": {"sgd": turned}})
+    assert record.digest({"settings": files}) == record.digest({"settings": turned})
 
 
 def test_a_result_is_named_by_its_path_and_any_other_file_by_its_name():

@@ -219,7 +219,7 @@ def audio_digest(utterances: list[Utterance]) -> str:
 
 
 def label_words(path: Path | None, recipe: Recipe, classes: int) -> str:
-    which = "who speaks, by the corpus' numbers"
+    which = "speaker identity, by the corpus' numbers"
     if path is not None:
         which = (
             f"phones of {path.name} (sha256 {sha256_of(path)}), that of frame {recipe.centre} of a"

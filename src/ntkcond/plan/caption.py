@@ -4,7 +4,7 @@ import functools
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
-from ntkcond.run.record import digest, record
+from ntkcond.run.record import record, short_digest
 
 # In an order that the report, which sorts, keeps: the picture first.
 FORMS = {
@@ -83,4 +83,4 @@ def _step(job: Job) -> tuple[str, str, str]:
         name = f"{job.rule} ``{job.settings.get('source', job.settings.get('subset'))}``"
     made_with = record(job.modules, {}, {})
     packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
-    return name, digest(made_with["code"])[:16], packages
+    return name, short_digest(made_with["code"]), packages

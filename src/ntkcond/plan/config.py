@@ -80,16 +80,24 @@ def read_command_line(config: dict, given: dict) -> None:
 
     def typed(value):
         if isinstance(value, str):
-            return yaml.safe_load(value)
+            return from_yaml(value, f"--config {value}")
         if isinstance(value, list):
             return [typed(entry) for entry in value]
         if isinstance(value, dict):
             return {key: typed(entry) for key, entry in value.items()}
         return value
 
-    for key in given:
+    for key in given.keys() & config.keys():
         if key != "data_dir":
             config[key] = typed(config[key])
+
+
+def from_yaml(text: str, where: str) -> object:
+    """A value in YAML. Raises UserError for text that is none."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from None
 
 
 def resolved(path: str, project: Path | str) -> Path:

@@ -11,17 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ntkcond.plan.graph import RECORDED, Graph, Job
-from ntkcond.run.record import digest, read, sidecar
+from ntkcond.run.record import ASPECTS, digest, read, sidecar
 
-ASPECTS = {
-    "settings": "params",
-    "step": "code",
-    "code": "code",
-    "format": "code",
-    "versions": "software-env",
-    "inputs": "input",
-}
-TRIGGERS = frozenset({"params", "code", "software-env", "input"})
+TRIGGERS = frozenset(ASPECTS)
 ACCEPTED = RECORDED / "accepted.json"
 
 
@@ -47,7 +39,7 @@ class Freshness:
         self._accepted = _read_json(ACCEPTED)
 
     def differences(self, job: Job) -> list[Difference]:
-        """Why the job's outputs are out of date: empty where they are as they should be, or
+        """Why the job's outputs are out of date: empty where they are as they should be, or all
         missing. What rebuilds an input is the input's difference, not the job's."""
         name = job.outputs[0]
         if name not in self._differences:
@@ -70,7 +62,7 @@ class Freshness:
         for job in inputs_first:
             if job in jobs:
                 self._expected.clear()  # of what was accepted so far, the own record counts
-                made_with = self._record(job.outputs[0])
+                made_with = self._record(job.outputs[-1])
                 self._accepted[job.outputs[0]] = self._pair(job, made_with)
                 self._differences[job.outputs[0]] = []  # its users then take it as it is
         ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
@@ -92,26 +84,38 @@ class Freshness:
         return self._expected[job]
 
     def _compare(self, job: Job) -> list[Difference]:
-        if not self.triggers or not all(Path(path).exists() for path in job.outputs):
+        outputs = [path for path in job.outputs if Path(path).exists()]
+        if not self.triggers or not outputs:
             return []
-        made_with = self._record(job.outputs[0])
+        made_with = self._record(job.outputs[-1])
         accepted = self._accepted.get(job.outputs[0])
         if accepted and accepted == self._pair(job, made_with):
             return []
         if made_with is None:
-            return [Difference("provenance", job.outputs[0])]
+            return [Difference("provenance", job.outputs[-1])]
         today = self._today(job)
         found = [
-            difference
-            for aspect, trigger in ASPECTS.items()
+            Difference(entry, *values)
+            for trigger in ASPECTS
             if trigger in self.triggers
-            for difference in _compared(aspect, made_with.get(aspect), today[aspect])
+            for entry in ASPECTS[trigger]
+            for values in _entries(made_with.get(entry), today[entry], ())
         ]
-        if self.triggers != TRIGGERS:  # what a missing input would be is then not known
-            found = [d for d in found if d.aspect != "inputs" or Path(d.name).exists()]
+        found = [d for d in found if d.aspect != "inputs" or self._other_input(d)]
+        if "input" in self.triggers and not found:
+            found = _other_order(made_with["inputs"], today["inputs"])
         return found or [
-            Difference("content", path) for path in job.outputs if not self._is_whole(path)
+            Difference("content", path) for path in outputs if not self._is_whole(path)
         ]
+
+    def _other_input(self, difference: Difference) -> bool:
+        """Whether the digests of an input differ in an aspect that counts: of a missing one, all
+        that is known of what it would be."""
+        digests = (str(difference.before).split("-"), str(difference.today).split("-"))
+        if any(len(parts) != len(ASPECTS) for parts in digests):
+            return True
+        pairs = zip(ASPECTS, *digests, strict=True)
+        return any(trigger in self.triggers and old != new for trigger, old, new in pairs)
 
     def _is_whole(self, path: str) -> bool:
         """Whether an artefact's file is the one that its step wrote; HDF5 has checks of its own."""
@@ -121,13 +125,16 @@ class Freshness:
         return known == self.graph.sha256_of(path)
 
 
-def _compared(aspect: str, before: object, today: object) -> Iterable[Difference]:
-    """The entries that differ, of dicts within dicts."""
-    for name, first, second in _entries(before, today, ()):
-        yield Difference(aspect, name, first, second)
+def _other_order(before: dict, today: dict) -> list[Difference]:
+    return [
+        Difference("inputs", f"order of {option}", list(before[option]), list(paths))
+        for option, paths in today.items()
+        if list(before[option]) != list(paths)
+    ]
 
 
 def _entries(before: object, today: object, path: tuple[str, ...]) -> Iterable[tuple]:
+    """(name, before, today) of the entries that differ, of dicts within dicts."""
     if before == today:
         return
     if isinstance(before, dict) and isinstance(today, dict):

@@ -16,8 +16,10 @@ from types import MappingProxyType
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name, title
+from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan import config as settings
 from ntkcond.run.digests import RememberedDigests
+from ntkcond.run.errors import UserError
 from ntkcond.run.record import input_name, record
 
 PATTERNS = {  # of the output of each computing rule
@@ -66,21 +68,12 @@ class Job:
 
 
 class Graph:
-    """Every job that the config asks for, or that a path names.
+    """Every job that the config asks for, or that a path names."""
 
-    corpus_state: says of a corpus' folder which files it has (`ntkcond.datasets.speech.corpus`).
-    """
-
-    def __init__(
-        self,
-        config: dict,
-        project: Path | str,
-        corpus_state: Callable[[Path], str] = settings.corpus_state,
-    ) -> None:
+    def __init__(self, config: dict, project: Path | str) -> None:
         self.config = config
         self.project = project
         self.data_dir = self._in_project(config["data_dir"])
-        self._corpus_state = corpus_state
         self.sha256_of = RememberedDigests(RECORDED / "sha256.json")
         self._jobs: dict[str, Job] = {}
 
@@ -91,14 +84,14 @@ class Graph:
         else:
             outputs = (PATTERNS[rule].format(**wildcards),)
         if outputs[0] not in self._jobs:
-            made = getattr(self, f"_{rule}", functools.partial(self._artefact, rule))(**wildcards)
+            made = self._artefact(rule) if rule in SPECS else getattr(self, f"_{rule}")(**wildcards)
             self._jobs[outputs[0]] = Job(rule, wildcards, outputs, **made)
         return self._jobs[outputs[0]]
 
     def maker(self, path: str) -> Job | None:
         """The job that makes a file; None of one from outside, or that nothing makes."""
         for rule, pattern in _REGEXES.items():
-            if found := pattern.fullmatch(path):
+            if (found := pattern.fullmatch(path)) and self._knows(**found.groupdict()):
                 return self.job(rule, **found.groupdict())
         parent, _, name = path.rpartition("/")
         rule = name.partition(".")[0]
@@ -106,6 +99,13 @@ class Graph:
             found = self.job(rule)
             return found if path in found.outputs else None
         return None
+
+    def _knows(
+        self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width"
+    ) -> bool:
+        """Whether the config has what the wildcards name."""
+        known = dataset in self.config["datasets"] and network in ACTIVATIONS
+        return known and depth.isdecimal() and sweep in settings.SWEEPS
 
     def upstream(self, job: Job) -> Iterator[Job]:
         """The job and all that it depends on, inputs first, each once."""
@@ -127,7 +127,12 @@ class Graph:
         """The record that the job's outputs would get today. digest_of: of a result's record."""
 
         def digest(path: str) -> str:
-            return digest_of(path) if self.maker(path) else self.sha256_of(path)[:32]
+            if self.maker(path):
+                return digest_of(path)
+            try:
+                return self.sha256_of(path)[:32]
+            except OSError as error:
+                raise UserError(f"{path}: {error.strerror}. Correct its path") from None
 
         inputs = {
             option: {input_name(path): digest(path) for path in paths}
@@ -136,7 +141,7 @@ class Graph:
         }
         if job.rule == "corpus":
             folder = self._corpus_folder(job.wildcards["dataset"])
-            inputs["corpus"] = {folder.name: self._corpus_state(folder)}
+            inputs["corpus"] = {folder.name: settings.corpus_state(folder)}
         return record(job.modules, job.settings, inputs)
 
     def command_line(
@@ -241,9 +246,14 @@ class Graph:
         """Those of an input of a SPEC (`ntkcond.artefacts.spec.Spec`)."""
         if option == "artefacts":
             return tuple(_sidecar(other) for other, spec in SPECS.items() if spec.costs)
-        if option in SPECS:
+        if option in SPECS and option != name:
             return (f"results/{option}.csv",)
         rule, _, sweep = option.partition("/")
+        needs_datasets = rule in ("spectrum", "closest_pair", "kernel", "sgd", "descent")
+        if not (sweep in settings.SWEEPS if rule == "sweep" else needs_datasets):
+            raise UserError(f"artefacts/{name}.py: SPEC.inputs: no artefact or rule {option!r}")
+        if needs_datasets and not SPECS[name].datasets:
+            raise UserError(f"artefacts/{name}.py: SPEC.inputs: {option} needs SPEC.datasets")
         if rule == "sweep":
             wildcards = settings.sweep_jobs(self.config, sweep)
         elif rule == "sgd":
@@ -268,14 +278,20 @@ class Graph:
 
     def _setting(self, path: str) -> object:
         """training.rate_for: that setting of the config."""
-        return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
+        try:
+            return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
+        except (KeyError, TypeError):
+            raise UserError(f"SPEC.settings: the config has no setting {path}") from None
 
     def _described(self, dataset: str, kind: str) -> dict:
         """All settings of a data set and of its experiment or training, for a figure to say what it
         was made with."""
         more = getattr(settings, kind)(self.config, dataset)
-        values = self._dataset_settings(dataset)
-        return {key: value for key, value in {**values, **more}.items() if key != "mirrors"}
+        values = {**self._dataset_settings(dataset), **more}
+        values.pop("mirrors", None)
+        for key in values.keys() & {"file", "labels"}:  # which may lie elsewhere on another machine
+            values[key] = Path(values[key]).name
+        return values
 
     def _samples(self, dataset: str) -> dict[str, tuple[str, ...]]:
         return {"dataset": (PATTERNS["dataset"].format(dataset=dataset),)}

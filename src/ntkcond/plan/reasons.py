@@ -72,7 +72,9 @@ def of_file(freshness: Freshness, job: Job, path: str) -> tuple[bool, str]:
 
 
 def _made_with(job: Job) -> list[str]:
-    made_with = read(job.outputs[0]) or {}
+    made_with = read(job.outputs[-1])
+    if made_with is None:
+        return ["    (no provenance in it: accepted by snakemake --touch)"]
     inputs = [name for files in made_with["inputs"].values() for name in files]
     packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
     return [

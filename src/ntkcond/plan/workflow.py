@@ -8,6 +8,8 @@ held by tests/plan/test_snakemake.py:
 - `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
   to say them in words and to refuse what cannot fit.
 - `workflow.rerun_triggers`, `workflow.touch`: the command line's --rerun-triggers and --touch.
+- `current_basedir`, `config_settings.config`, `cores`: where the Snakefile is, what --config and
+  --cores say.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
 - `snakemake.logging.logger` and its event RUN_INFO: the moment at which the jobs are known.
 
@@ -29,7 +31,6 @@ from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan import caption, config, reasons, requests, run_lock
 from ntkcond.plan.cluster import GPU_AS_CORES
-from ntkcond.plan.corpora import remembered_state
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
 from ntkcond.run.errors import UserError
@@ -66,8 +67,7 @@ class Plan:
         config.check(config_, project, scan=not workflow.remote_exec)
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
-        state = functools.partial(remembered_state, in_cluster=workflow.remote_exec)
-        self.graph = Graph(config_, project, exit_on_mistake(state))
+        self.graph = Graph(config_, project)
         self.specs = SPECS
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),

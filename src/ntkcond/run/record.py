@@ -50,10 +50,30 @@ def canonical(value: object) -> object:
     return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
+# Snakemake's rerun triggers, and the entries of a record that each is about.
+ASPECTS = {
+    "params": ("step", "settings"),
+    "code": ("code", "format"),
+    "software-env": ("versions",),
+    "input": ("inputs",),
+}
+
+
 def digest(made_with: dict) -> str:
-    """Of a record, 32 hexadecimal digits."""
-    text = json.dumps(canonical(made_with), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    """Of a record: a digest for each of ASPECTS, so that each can be compared alone."""
+    parts = []
+    for entries in ASPECTS.values():
+        values = {name: made_with.get(name) for name in entries}
+        if files := values.get("inputs"):  # whose order counts
+            values["inputs"] = {option: list(paths.items()) for option, paths in files.items()}
+        parts.append(short_digest(values))
+    return "-".join(parts)
+
+
+def short_digest(value: object) -> str:
+    """12 hexadecimal digits."""
+    text = json.dumps(canonical(value), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def sidecar(path: Path | str) -> Path:
