@@ -169,11 +169,11 @@ def test_every_computing_rule_has_requests():
     ],
 )
 def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, here, elsewhere):
-    assert requests.threads(config(), rule, wildcards, 16, elsewhere=False) == here
-    assert requests.threads(config(), rule, wildcards, 16, elsewhere=True) == elsewhere
+    assert requests.threads(config(), rule, wildcards, cores=16) == here
+    assert requests.threads(config(), rule, wildcards, cores=None) == elsewhere
 
 
 def test_large_blocks_take_all_threads():
     large = config(block=5000)
     for rule in ("kernel", "spectrum"):
-        assert requests.threads(large, rule, of("mnist"), 16, elsewhere=False) == 16
+        assert requests.threads(large, rule, of("mnist"), cores=16) == 16

@@ -113,8 +113,8 @@ def copy(tmp_path, monkeypatch):
     monkeypatch.setattr(digests, "SOURCE", source)
 
     def forget() -> None:
-        for function in (digests._parsed, digests.code_digests, digests.package_versions):
-            function.cache_clear()
+        for name in ("_parsed", "imported_modules", "code_digests", "package_versions"):
+            getattr(digests, name).cache_clear()
 
     def of(*modules: str, titles: bool = False) -> dict[str, str]:
         forget()

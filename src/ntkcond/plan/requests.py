@@ -53,19 +53,17 @@ def minutes(
     return cluster.minutes(work, cores, attempt)
 
 
-def threads(
-    settings: dict, rule: str, wildcards: Mapping[str, str], cores: int, elsewhere: bool
-) -> int:
-    """Threads that serve one job and leave some for others. cores: of this machine; elsewhere:
-    whether jobs run on other machines."""
-    most = CLUSTER_THREADS if elsewhere else cores
+def threads(settings: dict, rule: str, wildcards: Mapping[str, str], cores: int | None) -> int:
+    """Threads that serve one job and leave some for others. cores: of this machine; None if jobs
+    run on others."""
+    most = cores or CLUSTER_THREADS
     name = wildcards["dataset"]
     if rule == "dataset":  # audio is decoded by as many as the machine has
         source = config.dataset_settings(settings, name)["source"]
         return most if SOURCES[source].corpus else 1
     if rule == "corpus":
         return 1
-    if rule == "sgd" and not elsewhere:
+    if rule == "sgd" and cores:
         runs = [config.training(settings, name) for name in settings["figures"]["fig3"]]
         return max(1, cores // sum(len(run["depths"]) for run in runs))
     samples = config.sample_count(settings, name)

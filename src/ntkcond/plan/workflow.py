@@ -158,8 +158,9 @@ class Plan:
 
     def threads(self, rule: str) -> Callable:
         def threads(wildcards) -> int:
-            cores = self.workflow.cores
-            return requests.threads(self.config, rule, wildcards, cores, self._elsewhere())
+            elsewhere = self._elsewhere()
+            cores = None if elsewhere else self.workflow.cores  # which a cluster's run lacks
+            return requests.threads(self.config, rule, wildcards, cores)
 
         return threads
 
