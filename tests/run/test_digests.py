@@ -32,6 +32,15 @@ def test_the_import_walk_finds_what_a_step_loads(ran, step):
     assert set(ran.loaded[step]) <= modules_of(step)
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_every_computed_module_that_a_step_loads_has_a_digest(ran, step):
+    """But for the faces of packages, which hold no code."""
+    loaded = {name.removeprefix("ntkcond.") for name in ran.loaded[step]} - {"ntkcond"}
+    computed = {name for name in loaded if name.split(".")[0] not in ("plan", "run")}
+    faces = {"artefacts", "datasets", "datasets.speech", "networks", "ntk", "training"}
+    assert computed - faces <= code_digests(step).keys()
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_import_walk_finds_what_a_data_set_loads(ran, source):
     """The data set's module is chosen at run time, so its job names it beside the step."""

@@ -271,7 +271,8 @@ class Graph:
                 for network in self.config["activations"]
                 for depth in settings.experiment(self.config, dataset)["depths"]
             ]
-        return tuple(PATTERNS[rule].format(**job, sweep=sweep) for job in _without(wildcards))
+        paths = (PATTERNS[rule].format(**job, sweep=sweep) for job in wildcards)
+        return tuple(dict.fromkeys(paths))  # each once
 
     def _shown(self, name: str) -> list[str]:
         return self.config["figures"][SPECS[name].datasets]
@@ -319,8 +320,3 @@ def _as_list(value: object) -> list | tuple:
 
 def _sidecar(artefact: str) -> str:
     return f"results/provenance/{artefact}.json"
-
-
-def _without(wildcards: list[dict]) -> list[dict]:
-    """Each once."""
-    return [job for i, job in enumerate(wildcards) if job not in wildcards[:i]]

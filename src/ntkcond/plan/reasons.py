@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.freshness import Difference, Freshness
@@ -15,15 +15,7 @@ SHOWN = 5  # differences of one kind in a line
 LONGEST = 40  # characters of a setting's value
 
 
-class SnakemakeReason(Protocol):
-    """What is used of Snakemake's own."""
-
-    forced: bool
-    updated_input: set[str]
-    incomplete_output: set[str]
-
-
-def of_run(freshness: Freshness, jobs: Sequence[tuple[str, Sequence[str], SnakemakeReason]]) -> str:
+def of_run(freshness: Freshness, jobs: Sequence[tuple[str, Sequence[str], Any]]) -> str:
     """A line for each rule and reason. jobs: those that will run, by rule, outputs and Snakemake's
     reason, in their order."""
     outputs = {path for _, paths, _ in jobs for path in paths}
@@ -36,7 +28,7 @@ def of_run(freshness: Freshness, jobs: Sequence[tuple[str, Sequence[str], Snakem
 
 
 def _reasons(
-    freshness: Freshness, paths: Sequence[str], reason: SnakemakeReason, will_run: Set[str]
+    freshness: Freshness, paths: Sequence[str], reason: Any, will_run: Set[str]
 ) -> list[str]:
     if reason.incomplete_output:
         return ["the last run left it incomplete"]
