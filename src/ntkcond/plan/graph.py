@@ -159,10 +159,9 @@ class Graph:
             values = dict(unrecorded)
         else:
             words, values = [], {**job.settings, **job.inputs, **unrecorded}
-        words += [
-            f"--{name.replace('_', '-')}={','.join(map(str, _as_list(value)))}"
-            for name, value in values.items()
-        ]
+        for name, value in values.items():
+            listed = value if isinstance(value, list | tuple) else [value]
+            words.append(f"--{name.replace('_', '-')}={','.join(map(str, listed))}")
         return shlex.join(words)
 
     # The computing rules, one method each: what their jobs take.
@@ -312,10 +311,6 @@ class Graph:
         """Absolute, or relative to where Snakemake runs, also with --directory."""
         found = settings.resolved(path, self.project)
         return str(found) if Path(path).expanduser().is_absolute() else os.path.relpath(found)
-
-
-def _as_list(value: object) -> list | tuple:
-    return value if isinstance(value, list | tuple) else [value]
 
 
 def _sidecar(artefact: str) -> str:
