@@ -2,19 +2,34 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from filelock import FileLock
 
+from ntkcond.arrays.backend import Device
+from ntkcond.run.machine import use_threads
+from one_device import OneDevice
 from workflow import copy_of_the_project, snakemake
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _few_threads():
     """Tests of small matrices gain nothing from more threads, and share the machine."""
-    torch.set_num_threads(2)
+    use_threads(1)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def device(request) -> Iterator[Device]:
+    """Where to compute: with NumPy on the CPU, or with torch on a device that the CPU plays and
+    that keeps its tensors apart (`one_device`)."""
+    if request.param == "numpy":
+        yield "cpu"
+    else:
+        with OneDevice():
+            yield torch.device("cpu")
 
 
 @pytest.fixture(scope="session")

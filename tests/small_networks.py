@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.integrate import quad
 
+from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 
@@ -38,9 +40,21 @@ def mlp(activation: str, depth: int, width: float = math.inf, trainable: str = "
     return MLP(ACTIVATIONS[activation], depth, width, trainable=trainable)
 
 
+def inputs(n: int, features: int, device: Device = "cpu", seed: int = 0) -> Array:
+    """Standard Gaussian samples."""
+    return put(np.random.default_rng(seed).standard_normal((n, features)), device)
+
+
 def drawn(seed: int, depth: int, width: int, features: int, outputs: int = 1) -> list[np.ndarray]:
     """Initial weights, which are those of any activation."""
     return mlp("relu", depth, width).weights(seed, features, outputs)
+
+
+def weights_of(
+    seed: int, depth: int, width: int, features: int, device: Device = "cpu"
+) -> list[Array]:
+    """Initial weights of one output, for a device."""
+    return [put(w, device) for w in drawn(seed, depth, width, features)]
 
 
 def with_weights(weights: list, activation: str, trainable: str = "all") -> MLP:
@@ -54,13 +68,13 @@ def gradients_of(weights: list, activation: str, trainable: str = "all") -> Grad
 
 
 def autograd_ntk(
-    x: torch.Tensor, weights: list[torch.Tensor], activation: str, trainable: str = "all"
-) -> torch.Tensor:
+    x: NDArray, weights: list[NDArray], activation: str, trainable: str = "all"
+) -> NDArray:
     """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew."""
     sigma, c = SIGMA[activation], C[activation]
-    weights = [w.clone().requires_grad_() for w in weights]
+    weights = [torch.tensor(w).requires_grad_() for w in weights]
     gradients = []
-    for sample in x:
+    for sample in torch.tensor(x):
         alpha = sample
         for w in weights[:-1]:
             alpha = math.sqrt(c / len(w)) * sigma(w @ alpha)
@@ -68,4 +82,4 @@ def autograd_ntk(
         grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), trained)
         gradients.append(torch.cat([g.flatten() for g in grads]))
     jacobian = torch.stack(gradients)
-    return jacobian @ jacobian.T
+    return (jacobian @ jacobian.T).numpy()

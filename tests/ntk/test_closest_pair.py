@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 import torch
 
+from ntkcond.arrays.backend import Device, put, to_numpy, xp
 from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk import closest_pair as module
 from ntkcond.ntk.closest_pair import ceilings_of, closest_pair, unit_gradients
 from ntkcond.run.errors import UserError
-from small_networks import drawn, gradients_of
+from small_networks import gradients_of, weights_of
 
 N, FEATURES = 203, 6
 
@@ -63,20 +64,20 @@ DATA = (gaussian, near_ties, near_parallel, parallel, huge_and_tiny, clustered)
 NETWORKS = [("relu", 2), ("relu", 5), ("linear", 3), ("relu", 0), ("relu2", 2), ("tanh", 2)]
 
 
-def factors_of(data, activation: str, depth: int) -> list[LayerGradient]:
+def factors_of(data, activation: str, depth: int, device: Device = "cpu") -> list[LayerGradient]:
     if data is huge_and_tiny and activation == "relu2":
         pytest.skip("squares of squares of 10¹⁴⁰ are beyond float64")
-    x = torch.from_numpy(data(np.random.default_rng(0)))
-    weights = [torch.from_numpy(w) for w in drawn(1, depth, 9, FEATURES)]
-    return gradients_of(weights, activation)(x)
+    x = put(data(np.random.default_rng(0)), device)
+    return gradients_of(weights_of(1, depth, 9, FEATURES, device), activation)(x)
 
 
 def exact_cosines(factors: list[LayerGradient]) -> np.ndarray:
     """From whole gradients, in extended precision; −1 for a sample with itself or no gradient."""
     gradients = []
     for forward, backward in factors:
-        a = forward.numpy().astype(np.longdouble)
-        d = np.ones((len(a), 1), a.dtype) if backward is None else backward.numpy().astype(a.dtype)
+        a = to_numpy(forward).astype(np.longdouble)
+        d = np.ones((len(a), 1)) if backward is None else to_numpy(backward)
+        d = d.astype(a.dtype)
         gradients.append((d[:, :, None] * a[:, None, :]).reshape(len(a), -1))
     gradients = np.concatenate(gradients, axis=1)
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
@@ -90,8 +91,8 @@ def exact_cosines(factors: list[LayerGradient]) -> np.ndarray:
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
-def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, monkeypatch):
-    factors = factors_of(data, activation, depth)
+def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, device, monkeypatch):
+    factors = factors_of(data, activation, depth, device)
     cosines = exact_cosines(factors)
     best, second = np.sort(cosines[np.tril_indices(N, -1)])[:-3:-1]
     for tile in (7, 29, 64, 1000):  # N is a multiple of 7 and 29
@@ -108,31 +109,30 @@ def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, monkeyp
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 @pytest.mark.parametrize("directions", [1, 12, 40])
-def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, monkeypatch):
+def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, device, monkeypatch):
     monkeypatch.setattr(module, "DIRECTIONS", directions)
-    factors = factors_of(data, activation, depth)
+    factors = factors_of(data, activation, depth, device)
     unit = unit_gradients(factors)
-    index = unit.index.numpy()
+    index = to_numpy(unit.index)
     exact = exact_cosines(factors)[np.ix_(index, index)]
     ceilings = ceilings_of(unit)
-    z = ceilings.coordinates
-    assert z.dtype == torch.float32
-    products = (z @ z.T).numpy() + ceilings.slack
+    z = to_numpy(ceilings.coordinates)
+    assert z.dtype == np.float32
+    products = z @ z.T + ceilings.slack
     assert (exact <= products).all()
     assert ceilings.slack < 1e-4
-    for dtype in (torch.float32, torch.float64):
-        error = np.abs(unit.cosines(slice(None), slice(None), dtype).numpy() - exact)
+    for dtype in ("float32", "float64"):
+        error = np.abs(to_numpy(unit.cosines(slice(None), slice(None), dtype)) - exact)
         np.fill_diagonal(error, 0)
-        assert error.max() <= unit.rounding(dtype) < 3000 * torch.finfo(dtype).eps
+        assert error.max() <= unit.rounding(dtype) < 3000 * np.finfo(dtype).eps
 
 
-def test_samples_without_a_gradient_are_left_out_and_counted():
-    factors = factors_of(gaussian, "relu", 2)
+def test_samples_without_a_gradient_are_left_out_and_counted(device):
+    factors = factors_of(gaussian, "relu", 2, device)
     alone = closest_pair(factors)
+    concat = xp(factors[0].forward).concat
     padded = [
-        LayerGradient(*(torch.cat([torch.zeros_like(part[:3]), part]) for part in layer))
-        if layer.backward is not None
-        else LayerGradient(torch.cat([torch.zeros_like(layer.forward[:3]), layer.forward]), None)
+        LayerGradient(*(part if part is None else concat([0 * part[:3], part]) for part in layer))
         for layer in factors
     ]
     found = closest_pair(padded, tile=10)
@@ -141,21 +141,21 @@ def test_samples_without_a_gradient_are_left_out_and_counted():
     assert (alone.vanished, found.vanished) == (0, 3)
 
 
-def test_two_samples_at_an_obtuse_angle():
-    x = torch.tensor([[1.0, 0.0], [-1.0, 1.0]], dtype=torch.float64)
+def test_two_samples_at_an_obtuse_angle(device):
+    x = put(np.array([[1.0, 0.0], [-1.0, 1.0]]), device)
     found = closest_pair([LayerGradient(x, None)], tile=1)
     assert (found.angle_deg, found.first, found.second) == (pytest.approx(135), 0, 1)
 
 
-def test_gradients_beyond_float64_are_named():
-    x = torch.full((3, 2), 1e200, dtype=torch.float64)
+def test_gradients_beyond_float64_are_named(device):
+    x = put(np.full((3, 2), 1e200), device)
     with pytest.raises(UserError, match="3 gradients are beyond the range of float64"):
         closest_pair([LayerGradient(x, x)])
 
 
 def test_products_of_less_than_float32_are_not_relied_upon():
     """TF32 and bfloat16 round more than the bound allows for."""
-    factors = factors_of(gaussian, "relu", 2)
+    factors = factors_of(gaussian, "relu", 2, torch.device("cpu"))
     torch.set_float32_matmul_precision("medium")
     try:
         assert ceilings_of(unit_gradients(factors)).coordinates.dtype == torch.float64
@@ -167,15 +167,15 @@ def test_products_of_less_than_float32_are_not_relied_upon():
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 10])
 def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_data, depth, monkeypatch):
-    x = torch.from_numpy(choose(mnist.load(real_data, {}), 5000, seed=0, scale=(-1, 1)).x).double()
-    weights = [torch.from_numpy(w) for w in drawn(1, depth, 512, 784)]
-    factors = gradients_of(weights, "relu")(x)
-    kernel = torch.zeros(5000, 5000, dtype=torch.float64)  # by neither ours nor tiles
+    x = choose(mnist.load(real_data, {}), 5000, seed=0, scale=(-1, 1)).x.astype(np.float64)
+    factors = gradients_of(weights_of(1, depth, 512, 784), "relu")(x)
+    kernel = np.zeros((5000, 5000))  # by neither ours nor tiles
     for forward, backward in factors:
         product = forward @ forward.T
         kernel += product if backward is None else product * (backward @ backward.T)
-    norms = kernel.diagonal().sqrt()
-    cosines = kernel.div_(norms).div_(norms[:, None]).fill_diagonal_(-1)
+    norms = np.sqrt(kernel.diagonal())
+    cosines = kernel / norms / norms[:, None]
+    np.fill_diagonal(cosines, -1)
     first, second = sorted(divmod(int(cosines.argmax()), 5000))
 
     monkeypatch.setattr(module, "LANDMARKS", 512)
@@ -185,19 +185,20 @@ def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_data, depth, mon
     monkeypatch.setattr(
         module.UnitGradients,
         "cosines_of_pairs",
-        lambda self, a, b: (whole.append(len(a)), alone(self, a, b))[1],
+        lambda self, a, b: (whole.append(len(self.index[a])), alone(self, a, b))[1],
     )
     found = closest_pair(factors)
     assert (found.first, found.second) == (first, second)
-    assert np.cos(np.radians(found.angle_deg)) == pytest.approx(cosines.max().item(), abs=1e-14)
+    assert np.cos(np.radians(found.angle_deg)) == pytest.approx(cosines.max(), abs=1e-14)
     assert sum(whole) < 0.001 * 5000**2 / 2  # and the others were ruled out
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 def test_closest_pair_on_cuda_is_that_on_the_cpu(activation, depth):
-    factors = factors_of(clustered, activation, depth)
-    moved = [LayerGradient(a.cuda(), None if b is None else b.cuda()) for a, b in factors]
-    here, there = closest_pair(factors), closest_pair(moved)
+    here, there = (
+        closest_pair(factors_of(clustered, activation, depth, device))
+        for device in ("cpu", torch.device("cuda"))
+    )
     assert there.angle_deg == pytest.approx(here.angle_deg, rel=1e-9)
     assert (there.first, there.second) == (here.first, here.second)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.activations import ACTIVATIONS
@@ -18,26 +19,26 @@ from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, t
 from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.run import needs
 from ntkcond.run.errors import UserError
-from small_networks import autograd_ntk, drawn, gradients_of, mlp, with_weights
-
-
-def weights_of(seed: int, depth: int, width: int, features: int) -> list[torch.Tensor]:
-    return [torch.from_numpy(w) for w in drawn(seed, depth, width, features)]
-
-
-def inputs(n: int, features: int, seed: int = 0) -> torch.Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
+from small_networks import (
+    autograd_ntk,
+    drawn,
+    gradients_of,
+    inputs,
+    mlp,
+    weights_of,
+    with_weights,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth):
+def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth, device):
     """Also of linear networks, which have a route of their own (`linear_factor`)."""
-    x, weights = inputs(9, 5), weights_of(3, depth, 7, 5)
-    expected = autograd_ntk(x, weights, activation, "first")
-    found = empirical_ntk(gradients_of(weights, activation, "first")(x))
-    scale = expected.diagonal().max().item()
-    assert found.numpy() == pytest.approx(expected.numpy(), rel=1e-12, abs=1e-13 * scale)
+    expected = autograd_ntk(inputs(9, 5), drawn(3, depth, 7, 5), activation, "first")
+    gradients = gradients_of(weights_of(3, depth, 7, 5, device), activation, "first")
+    found = to_numpy(empirical_ntk(gradients(inputs(9, 5, device))))
+    scale = expected.diagonal().max()
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-13 * scale)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -46,28 +47,28 @@ def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth):
     ("n", "features", "width", "tile"),
     [(7, 3, 5, 4), (13, 11, 17, 13), (12, 5, 6, 4), (9, 20, 3, 1), (2, 1, 1, 256), (37, 3, 4, 2)],
 )
-def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile):
-    x, weights = inputs(n, features), weights_of(3, depth, width, features)
-    expected = autograd_ntk(x, weights, activation)
+def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile, device):
+    expected = autograd_ntk(inputs(n, features), drawn(3, depth, width, features), activation)
+    x, weights = inputs(n, features, device), weights_of(3, depth, width, features, device)
     layerwise = empirical_ntk(with_weights(weights, activation).layer_gradients(x, weights), tile)
     shortest = empirical_ntk(gradients_of(weights, activation)(x), tile)
     # entries of very different size: what rounding may do is set by the largest
-    bound = {"rtol": 1e-12, "atol": 1e-13 * expected.abs().max().item()}
-    torch.testing.assert_close(layerwise, expected, **bound)
-    torch.testing.assert_close(shortest, expected, **bound)
+    bound = {"rtol": 1e-12, "atol": 1e-13 * np.abs(expected).max()}
+    np.testing.assert_allclose(to_numpy(layerwise), expected, **bound)
+    np.testing.assert_allclose(to_numpy(shortest), expected, **bound)
 
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_error_to_infinite_width_falls_as_one_over_root_width(depth):
     x = inputs(12, 8)
-    exact = infinite_width_ntk(x.numpy(), mlp("relu", depth))
+    exact = infinite_width_ntk(x, mlp("relu", depth))
     widths = np.array([64, 256, 1024, 2048])
     errors = []
     for width in widths:
         squares = []
         for seed in range(12):
             weights = weights_of(seed, depth, int(width), 8)
-            kernel = empirical_ntk(gradients_of(weights, "relu")(x)).numpy()
+            kernel = empirical_ntk(gradients_of(weights, "relu")(x))
             squares.append(np.linalg.norm(kernel - exact) ** 2 / np.linalg.norm(exact) ** 2)
         errors.append(np.sqrt(np.mean(squares)))
     slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
@@ -83,27 +84,27 @@ def test_squared_gradient_norm_tends_to_depth_plus_one(activation, depth):
     ratios = []
     for seed in range(12):  # all samples share the weights' fluctuation, a few percent a seed
         gradients = gradients_of(weights_of(seed, depth, 1024, 30), activation)(x)
-        ratios.append(empirical_ntk(gradients).diagonal() / x.square().sum(1))
-    assert torch.stack(ratios).mean().item() == pytest.approx(depth + 1, rel=0.05)
+        ratios.append(empirical_ntk(gradients).diagonal() / (x * x).sum(1))
+    assert np.mean(ratios) == pytest.approx(depth + 1, rel=0.05)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square(activation):
-    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+def test_ntk_is_symmetric_permutes_with_its_samples_and_scales_with_their_square(
+    activation, device
+):
+    x, weights = inputs(30, 6, device), weights_of(1, 3, 16, 6, device)
     gradients = gradients_of(weights, activation)
-    kernel = empirical_ntk(gradients(x), tile=8)
-    assert torch.equal(kernel, kernel.T)
-    order = torch.from_numpy(np.random.default_rng(1).permutation(30))
-    torch.testing.assert_close(
-        empirical_ntk(gradients(x[order]), tile=7), kernel[order][:, order], rtol=1e-11, atol=1e-12
-    )
+    kernel = to_numpy(empirical_ntk(gradients(x), tile=8))
+    assert np.array_equal(kernel, kernel.T)
+    order = np.random.default_rng(1).permutation(30)
+    again = to_numpy(empirical_ntk(gradients(x[put(order, device)]), tile=7))
+    np.testing.assert_allclose(again, kernel[order][:, order], rtol=1e-11, atol=1e-12)
     if ACTIVATIONS[activation].degree is None:
         return
     # σ(a z) = aᵏ σ(z), so f(a x) = a^(k^L) f(x): K(a x, a z) is that squared times K(x, z)
     factor = 3.0 ** (2 * ACTIVATIONS[activation].degree ** 3)
-    torch.testing.assert_close(
-        empirical_ntk(gradients(3.0 * x)), factor * kernel, rtol=1e-11, atol=1e-11 * factor
-    )
+    larger = to_numpy(empirical_ntk(gradients(3.0 * x)))
+    np.testing.assert_allclose(larger, factor * kernel, rtol=1e-11, atol=1e-11 * factor)
 
 
 @pytest.mark.parametrize(("n", "tile"), [(10, 4), (50, 1), (50, 2), (7, 7), (7, 100)])
@@ -113,59 +114,62 @@ def test_tiles_cover_the_lower_triangle_once(n, tile):
     tiles = list(ntk_tiles(gradients, tile))
     for rows, columns, _ in tiles:
         seen[rows, columns] += 1
-        assert rows == columns or columns.stop <= rows.start
+        assert columns.stop == rows.stop or columns.stop <= rows.start
     assert len(tiles) == tile_count(n, tile)
     assert (seen[np.tril_indices(n)] == 1).all()
     assert (seen <= 1).all()
 
 
-def test_kernel_has_the_type_of_its_factors():
-    x, weights = inputs(30, 6), weights_of(1, 3, 16, 6)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_kernel_has_the_type_of_its_factors(activation, device):
     kernels = {}
-    for dtype in (torch.float64, torch.float32):
-        factors = gradients_of([w.to(dtype) for w in weights], "tanh")(x.to(dtype))
-        kernels[dtype] = empirical_ntk(factors)
+    for dtype in (np.float64, np.float32):
+        weights = [put(w.astype(dtype), device) for w in drawn(1, 3, 16, 6)]
+        x = put(inputs(30, 6).astype(dtype), device)
+        kernels[dtype] = to_numpy(empirical_ntk(gradients_of(weights, activation)(x)))
         assert kernels[dtype].dtype == dtype
-    exact = kernels[torch.float64]
-    torch.testing.assert_close(kernels[torch.float32].double(), exact, rtol=1e-4, atol=1e-4)
+    exact = kernels[np.float64]
+    np.testing.assert_allclose(kernels[np.float32], exact, rtol=1e-4, atol=1e-5 * exact.max())
 
 
 def test_predicted_memory_of_tiles_is_that_of_their_buffers():
-    tile = tile_size("cpu")
+    tile = tile_size(np.empty(0))
     assert 3 * needs.FLOAT64 * tile * WIDTH * tile == needs.TILES
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("tile", [5, 64])
-def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile):
-    x, weights = inputs(33, 4), weights_of(2, 3, 20, 4)
-    kernel = autograd_ntk(x, weights, activation)
-    norms = kernel.diagonal().sqrt()
-    angles = np.degrees(np.arccos(np.clip((kernel / norms / norms[:, None]).numpy(), -1, 1)))
+def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile, device):
+    kernel = autograd_ntk(inputs(33, 4), drawn(2, 3, 20, 4), activation)
+    norms = np.sqrt(kernel.diagonal())
+    angles = np.degrees(np.arccos(np.clip(kernel / norms / norms[:, None], -1, 1)))
     np.fill_diagonal(angles, np.inf)
-    pair = closest_pair(gradients_of(weights, activation)(x), tile)
+    gradients = gradients_of(weights_of(2, 3, 20, 4, device), activation)
+    pair = closest_pair(gradients(inputs(33, 4, device)), tile)
     assert pair.angle_deg == pytest.approx(angles.min(), rel=1e-9)
     assert {pair.first, pair.second} == set(np.unravel_index(angles.argmin(), angles.shape))
 
 
-def test_closest_pair_leaves_out_gradients_that_vanish():
-    gradients = gradients_of(weights_of(0, 1, 4, 3), "relu")
+def test_closest_pair_leaves_out_gradients_that_vanish(device):
+    gradients = gradients_of(weights_of(0, 1, 4, 3, device), "relu")
     x = inputs(5, 3)
-    alone = closest_pair(gradients(x))
-    with_zeros = closest_pair(gradients(torch.cat([torch.zeros(2, 3).double(), x])), tile=3)
+    alone = closest_pair(gradients(put(x, device)))
+    padded = put(np.concatenate([np.zeros((2, 3)), x]), device)
+    with_zeros = closest_pair(gradients(padded), tile=3)
     assert with_zeros.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
     assert (with_zeros.first, with_zeros.second) == (alone.first + 2, alone.second + 2)
     with pytest.raises(UserError, match="only 0 of 3 samples have a gradient other than 0"):
-        closest_pair(gradients(torch.zeros(3, 3, dtype=torch.float64)))
+        closest_pair(gradients(put(np.zeros((3, 3)), device)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_ntk_on_cuda_is_that_on_the_cpu(activation):
-    x, weights = inputs(300, 20), weights_of(0, 4, 256, 20)
-    on_cpu = empirical_ntk(gradients_of(weights, activation)(x))
-    moved = gradients_of([w.cuda() for w in weights], activation)(x.cuda())
-    torch.testing.assert_close(empirical_ntk(moved).cpu(), on_cpu, rtol=1e-10, atol=1e-9)
+    kernels = []
+    for device in ("cpu", torch.device("cuda")):
+        gradients = gradients_of(weights_of(0, 4, 256, 20, device), activation)
+        kernels.append(to_numpy(empirical_ntk(gradients(inputs(300, 20, device)))))
+    np.testing.assert_allclose(*kernels, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +182,13 @@ def test_real_mnist_has_the_values_measured_independently(
     """κ and min φ of blocks of 512 images in [−1, 1], measured with other code (mean ± standard
     deviation over 6 random blocks and two seeds)."""
     raw = mnist.load(real_data, {})
-    x = torch.from_numpy(choose(raw, 4 * 512, seed=0, scale=(-1, 1)).x).double()
+    x = choose(raw, 4 * 512, seed=0, scale=(-1, 1)).x.astype(np.float64)
     kappas, angles = [], []
     for seed in (1, 32):
         gradients = gradients_of(weights_of(seed, depth, 512, 784), "relu")
-        for block in x.split(512):
+        for block in np.split(x, 4):
             factors = gradients(block)
-            kappas.append(np.linalg.cond(empirical_ntk(factors).numpy()))
+            kappas.append(np.linalg.cond(empirical_ntk(factors)))
             angles.append(closest_pair(factors).angle_deg)
     assert np.mean(kappas) == pytest.approx(kappa, abs=spread)
     assert np.mean(angles) == pytest.approx(angle, abs=angle_spread)

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.closest_pair import closest_pair
@@ -23,20 +22,18 @@ X = unit(20, 6)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_a_finite_width_is_that_of_the_full_route(activation):
+def test_a_finite_width_is_that_of_the_full_route(activation, device):
     network = mlp(activation, 2, 32)
-    rows = list(measure(X, network, n=5, blocks=3, seeds=[1, 7]))
+    rows = list(measure(X, network, n=5, blocks=3, seeds=[1, 7], device=device))
     assert [(row["seed"], row["block"]) for row in rows] == [
         (seed, block) for seed in (1, 7) for block in range(3)
     ]
-    used = torch.from_numpy(X[:15].astype(np.float64))
+    used = X[:15].astype(np.float64)
     for seed in (1, 7):
         gradients = network.initial_gradients(seed, 6)
         angle = closest_pair(gradients(used)).angle_deg
         for block, row in enumerate(row for row in rows if row["seed"] == seed):
-            eigenvalues = np.linalg.eigvalsh(
-                empirical_ntk(gradients(used[5 * block :][:5])).numpy()
-            )
+            eigenvalues = np.linalg.eigvalsh(empirical_ntk(gradients(used[5 * block :][:5])))
             assert row["kappa"] == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-8)
             assert row["min_angle_deg"] == pytest.approx(angle, rel=1e-9)
             assert row["verdict"] == "resolved"
@@ -75,9 +72,8 @@ def test_a_wide_network_comes_near_the_infinite_one():
 
 
 def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
-    weights = [torch.from_numpy(w) for w in drawn(3, 2, 32, 6)]
-    x = torch.from_numpy(X[:5].astype(np.float64))
-    expected = np.linalg.eigvalsh(autograd_ntk(x, weights, "relu", "first").numpy())
+    x = X[:5].astype(np.float64)
+    expected = np.linalg.eigvalsh(autograd_ntk(x, drawn(3, 2, 32, 6), "relu", "first"))
     (row,) = measure(X[:5], mlp("relu", 2, 32, "first"), 5, 1, seeds=[3])
     assert row["kappa"] == pytest.approx(expected[-1] / expected[0], rel=1e-9)
     assert row["lambda_max"] == pytest.approx(expected[-1], rel=1e-12)
@@ -88,10 +84,10 @@ def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
     [("relu", 2), ("relu2", 1), ("tanh", 2), ("linear", 2)],  # relu2 of two layers is biased
 )
 def test_the_first_layer_of_a_wide_network_comes_near_that_of_the_infinite_one(activation, depth):
-    x = torch.from_numpy(X.astype(np.float64))
+    x = X.astype(np.float64)
     infinite, wide = (mlp(activation, depth, width, "first") for width in (math.inf, 512))
     exact = infinite_width_ntk(X, infinite)
-    kernels = [empirical_ntk(wide.initial_gradients(seed, 6)(x)).numpy() for seed in range(32)]
+    kernels = [empirical_ntk(wide.initial_gradients(seed, 6)(x)) for seed in range(32)]
     error = np.std(kernels, axis=0, ddof=1) / np.sqrt(32)
     assert error.max() < 0.1 * exact.max()
     assert (np.abs(np.mean(kernels, axis=0) - exact) < 4 * error + 0.01 * exact.max()).all()
@@ -111,8 +107,8 @@ def test_all_blocks_are_as_many_as_there_are_and_the_angle_is_among_all_samples(
     assert rows[0]["kappa"] == some["kappa"]
 
 
-def test_a_kernel_that_overflows_is_unresolved():
+def test_a_kernel_that_overflows_is_unresolved(device):
     """ReLU² squares sizes in each layer."""
-    rows = list(measure(100 * X[:5], mlp("relu2", 14, 4), n=5, blocks=1, seeds=range(3)))
+    rows = list(measure(100 * X[:5], mlp("relu2", 14, 4), 5, 1, range(3), device))
     assert {row["verdict"] for row in rows} <= {"unresolved", "singular"}
     assert any(np.isnan(row["kappa"]) for row in rows)

@@ -5,8 +5,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
-import torch
 
+from ntkcond.arrays.backend import put, to_numpy, xp
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.ntk import spectrum
@@ -21,7 +21,7 @@ from ntkcond.ntk.spectrum import (
     spectrum_record,
     with_norm,
 )
-from small_networks import drawn, gradients_of, with_weights
+from small_networks import drawn, gradients_of, inputs, weights_of, with_weights
 
 N = 20
 
@@ -32,28 +32,28 @@ def _fifty_digits():
         yield
 
 
-def matrix_of(kappa: float, seed: int) -> torch.Tensor:
+def matrix_of(kappa: float, seed: int) -> np.ndarray:
     """A symmetric float64 matrix with eigenvalues from 1/κ to 1, evenly spaced in the log."""
     rng = np.random.default_rng(seed)
     q = np.linalg.qr(rng.standard_normal((N, N)))[0]
     matrix = (q * np.geomspace(1 / kappa, 1, N)) @ q.T
-    return torch.from_numpy((matrix + matrix.T) / 2)
+    return (matrix + matrix.T) / 2
 
 
-def exact_extremes(matrix: torch.Tensor) -> tuple[mpmath.mpf, mpmath.mpf]:
+def exact_extremes(matrix: np.ndarray) -> tuple[mpmath.mpf, mpmath.mpf]:
     eigenvalues = mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)
     return max(eigenvalues), min(eigenvalues)
 
 
 @pytest.mark.parametrize("kappa", [1e4, 1e6, 1e8, 1e10, 1e12, 1e14])
 @pytest.mark.parametrize("cholesky", [False, True], ids=["full", "cholesky-lanczos"])
-def test_bound_holds_against_extended_precision(kappa, cholesky, monkeypatch):
+def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeypatch):
     if cholesky:
         monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
     for seed in range(5):
         matrix = matrix_of(kappa, seed)
         largest, smallest = exact_extremes(matrix)
-        found = extreme_eigenvalues(matrix.clone())
+        found = extreme_eigenvalues(put(matrix.copy(), device))
         assert abs(found.lambda_min - smallest) <= found.error
         assert abs(found.lambda_max - largest) <= found.error
         assert found.error < 1e-13  # and says something: λ_max is 1
@@ -118,22 +118,22 @@ def kernel_error(kernel, weights, x, activation) -> float:
     network = with_weights(weights, activation)
     relative = rounding(network, x.shape[1])
     if activation == "linear":
-        factor = with_norm(network.linear_factor([torch.from_numpy(w) for w in weights]))
+        factor = with_norm(network.linear_factor(weights))
         return relative * (factor.norm * np.linalg.norm(x)) ** 2
-    return relative * kernel.diagonal().sum().item()
+    return relative * float(xp(kernel).linalg.trace(kernel))
 
 
 @pytest.mark.parametrize("activation", EXACT)
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
-def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
+def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance, device):
     """Two nearly equal samples push λ_min down to where only rounding is left in it."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((5, 6))
     x[1] = x[0] + distance * rng.standard_normal(6)
     weights = drawn(0, 3, 12, 6)
     exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
-    tensors = [torch.from_numpy(w) for w in weights]
-    kernel = empirical_ntk(gradients_of(tensors, activation)(torch.from_numpy(x)))
+    moved = [put(w, device) for w in weights]
+    kernel = empirical_ntk(gradients_of(moved, activation)(put(x, device)))
     found = extreme_eigenvalues(kernel, kernel_error(kernel, weights, x, activation))
     assert abs(found.lambda_min - min(exact)) <= found.error
     assert abs(found.lambda_max - max(exact)) <= found.error
@@ -141,7 +141,7 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
 @pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
-def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa):
+def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
     """Two Householder reflections of a diagonal matrix in extended precision, whose rounding to
     float64 is known too."""
     n = spectrum.FULL_SPECTRUM_UP_TO + 50
@@ -156,7 +156,7 @@ def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa):
     rounded = np.tril(matrix).astype(np.float64)
     rounded += np.tril(rounded, -1).T
     rounding_error = float(np.sqrt(((matrix - rounded) ** 2).sum()))
-    found = extreme_eigenvalues(torch.from_numpy(rounded), rounding_error)
+    found = extreme_eigenvalues(put(rounded, device), rounding_error)
     assert found.eigenvalues is None  # the route of large kernels
     assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
     assert abs(found.lambda_max - 1) <= found.error
@@ -165,34 +165,32 @@ def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa):
     assert verdict.verdict == ("resolved" if kappa == 1e6 else "unresolved")
 
 
-def test_both_routes_agree_on_a_large_kernel():
+def test_both_routes_agree_on_a_large_kernel(device):
     """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, in the kernel's own memory."""
     n = spectrum.FULL_SPECTRUM_UP_TO + 1
-    rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.standard_normal((n, 40)))
-    weights = [torch.from_numpy(w) for w in drawn(0, 2, 64, 40)]
-    kernel = empirical_ntk(gradients_of(weights, "relu")(x))
-    full = torch.linalg.eigvalsh(kernel)
-    place = kernel.data_ptr()
-    found = extreme_eigenvalues(kernel)
+    kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(n, 40)))
+    full = np.linalg.eigvalsh(kernel)
+    moved = put(kernel.copy(), device)
+    found = extreme_eigenvalues(moved)
     assert found.eigenvalues is None
-    assert kernel.data_ptr() == place
-    assert kernel.triu(1).count_nonzero() * kernel.tril(-1).count_nonzero() == 0  # was overwritten
-    assert found.lambda_max == pytest.approx(full[-1].item(), rel=1e-12)
-    assert abs(found.lambda_min - full[0].item()) <= found.error
-    assert found.lambda_min == pytest.approx(full[0].item(), rel=1e-6)
+    moved = to_numpy(moved)
+    changed = moved != kernel  # the factor is in its place
+    assert changed[np.tril_indices(n, -1)].any() or changed[np.triu_indices(n, 1)].any()
+    assert found.lambda_max == pytest.approx(full[-1], rel=1e-12)
+    assert abs(found.lambda_min - full[0]) <= found.error
+    assert found.lambda_min == pytest.approx(full[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(30, 7), (7, 30)])
-def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape):
+def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape, device):
     """κ = 10¹⁴ of Φ Φᵀ, which no float64 eigensolver resolves, from Φ with κ = 10⁷."""
     rng = np.random.default_rng(0)
     short = min(shape)
     sigma = np.geomspace(1e-7, 1, short)
     left = np.linalg.qr(rng.standard_normal((shape[0], short)))[0]
     right = np.linalg.qr(rng.standard_normal((shape[1], short)))[0]
-    factor = torch.from_numpy((left * sigma) @ right.T)
-    found, errors = nonzero_eigenvalues(factor)
+    factor = (left * sigma) @ right.T
+    found, errors = nonzero_eigenvalues(put(factor, device))
     exact = mpmath.svd_r(mpmath.matrix(factor.tolist()), compute_uv=False)
     assert len(found) == short
     assert abs(found[0] - min(exact) ** 2) <= errors[0] < 1e-6 * found[0]
@@ -214,17 +212,16 @@ def test_singular_unresolved_and_resolved_are_told_apart():
     assert resolved.lower < resolved.value < resolved.upper
 
 
-def test_record_of_a_linear_network_with_more_samples_than_features():
+def test_record_of_a_linear_network_with_more_samples_than_features(device):
     """Rank ≤ d < n: κ = ∞, not the −6·10¹⁴ that rounding noise would make of it."""
-    x = torch.from_numpy(np.random.default_rng(0).standard_normal((200, 5)))
-    weights = [torch.from_numpy(w) for w in drawn(0, 4, 64, 5)]
+    x, weights = inputs(200, 5, device), weights_of(0, 4, 64, 5, device)
     network = with_weights(weights, "linear")
     factors = network.gradients(weights)(x)
     factor = with_norm(network.linear_factor(weights))
     record = linear_spectrum_record(empirical_ntk(factors), 5, rounding(network, 5), x, factor)
     assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
     assert abs(record["lambda_min"]) < record["lambda_min_error"]
-    gram = np.linalg.eigvalsh((factors[0].forward.T @ factors[0].forward).numpy())
+    gram = np.linalg.eigvalsh(to_numpy(factors[0].forward.T @ factors[0].forward))
     assert record["nonzero_rank"] == 5
     assert record["nonzero_eigenvalues"] == pytest.approx(gram, rel=1e-10)
     assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
@@ -234,7 +231,7 @@ def test_record_of_a_linear_network_with_more_samples_than_features():
 @pytest.mark.parametrize(("width", "depth", "features"), [(3, 20, 30), (8, 6, 20), (64, 4, 12)])
 @pytest.mark.parametrize("activation", EXTENDED)
 def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
-    activation, width, depth, features
+    activation, width, depth, features, device
 ):
     """‖K − K_exact‖ over many seeds, K_exact layer by layer in extended precision (which has no
     error function)."""
@@ -243,9 +240,9 @@ def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
     for seed in range(25):
         x = np.random.default_rng(seed).standard_normal((6, features))
         weights = drawn(seed, depth, width, features)
-        tensors = [torch.from_numpy(w) for w in weights]
-        kernel = empirical_ntk(gradients_of(tensors, activation)(torch.from_numpy(x)))
-        difference = kernel.numpy() - extended_ntk(x, weights, activation)
+        moved = [put(w, device) for w in weights]
+        kernel = empirical_ntk(gradients_of(moved, activation)(put(x, device)))
+        difference = to_numpy(kernel) - extended_ntk(x, weights, activation)
         bound = kernel_error(kernel, weights, x, activation)
         assert np.linalg.norm(difference.astype(np.float64), 2) <= bound
 
@@ -267,10 +264,9 @@ def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> n
     return total
 
 
-def test_samples_without_a_gradient_make_the_kernel_singular():
+def test_samples_without_a_gradient_make_the_kernel_singular(device):
     """A narrow ReLU network that some samples switch off altogether: zero rows of K."""
-    kernel = torch.zeros(4, 4, dtype=torch.float64)
-    kernel[:3, :3] = torch.eye(3)
+    kernel = put(np.diag([1.0, 1, 1, 0]), device)
     record = spectrum_record(kernel, rank_bound=4)
     assert (record["verdict"], record["rank_bound"]) == ("singular", 3)
     assert spectrum_record(0 * kernel, rank_bound=4)["verdict"] == "singular"

@@ -108,6 +108,6 @@ def test_memory_limits_of_control_groups_count_without_what_they_cache(tmp_path)
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_asked_for_and_absent_is_said():
-    assert machine.resolve_device("auto") == torch.device("cpu")
+    assert machine.resolve_device("auto") == "cpu"
     with pytest.raises(UserError, match=r"device: cuda was asked for.*Set device: auto"):
         machine.resolve_device("cuda")

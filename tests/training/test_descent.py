@@ -7,32 +7,35 @@ import numpy as np
 import pytest
 import torch
 
+from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.training.descent import descend
-from small_networks import SIGMA, C, drawn, mlp
+from small_networks import SIGMA, C, inputs, mlp, weights_of
 
-X = torch.from_numpy(np.random.default_rng(0).standard_normal((9, 5)))
-Y = torch.from_numpy(np.random.default_rng(1).choice([-1.0, 1.0], 9))
+X = inputs(9, 5)
+Y = np.random.default_rng(1).choice([-1.0, 1.0], 9)
 
 
-def weights_of(depth: int, width: int) -> list[torch.Tensor]:
-    return [torch.from_numpy(w) for w in drawn(3, depth, width, 5)]
+def initial(depth: int, width: int, device: Device = "cpu") -> list[Array]:
+    """Weights of its own for each descent, which changes them."""
+    return weights_of(3, depth, width, 5, device)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_steps_are_those_of_autograd(activation, depth):
+def test_steps_are_those_of_autograd(activation, depth, device):
     rate = 1e-7 if activation == "relu2" else 1e-3  # whose outputs are large
-    found = list(islice(descend(X, Y, weights_of(depth, 16), mlp(activation, depth, 16), rate), 6))
-    weights = [w.requires_grad_() for w in weights_of(depth, 16)]
+    x, y, weights = put(X, device), put(Y, device), initial(depth, 16, device)
+    found = list(islice(descend(x, y, weights, mlp(activation, depth, 16), rate), 6))
+    weights = [torch.tensor(w).requires_grad_() for w in initial(depth, 16)]
     optimiser = torch.optim.SGD(weights, lr=rate)
     expected = []
     for _ in range(6):
-        alpha = X
+        alpha = torch.tensor(X)
         for w in weights[:-1]:
             alpha = math.sqrt(C[activation] / 16) * SIGMA[activation](alpha @ w.T)
-        residual = (alpha @ weights[-1].T).squeeze(1) - Y
+        residual = (alpha @ weights[-1].T).squeeze(1) - torch.tensor(Y)
         expected.append(residual.norm().item())
         optimiser.zero_grad()
         (residual.square().sum() / 2).backward()
@@ -44,10 +47,10 @@ def test_steps_are_those_of_autograd(activation, depth):
 def test_a_model_that_is_linear_in_its_weights_keeps_the_bound_and_ends_on_its_rate():
     """L = 0: f = W x, whose NTK never changes."""
     x = X[:4]
-    eigenvalues = torch.linalg.eigvalsh(x @ x.T)
-    bound = 1 - (eigenvalues[0] / eigenvalues[-1]).item()
-    rate = 1 / eigenvalues[-1].item()
-    path = list(islice(descend(x, Y[:4], weights_of(0, 1), mlp("relu", 0, 1), rate), 400))
+    eigenvalues = np.linalg.eigvalsh(x @ x.T)
+    bound = 1 - eigenvalues[0] / eigenvalues[-1]
+    rate = 1 / eigenvalues[-1]
+    path = list(islice(descend(x, Y[:4], initial(0, 1), mlp("relu", 0, 1), rate), 400))
     steps = np.arange(400)
     assert (np.array(path) <= path[0] * bound**steps * (1 + 1e-9)).all()
     assert path[200] / path[199] == pytest.approx(bound, rel=1e-3)
@@ -55,14 +58,14 @@ def test_a_model_that_is_linear_in_its_weights_keeps_the_bound_and_ends_on_its_r
 
 def test_a_wide_network_follows_its_kernel():
     relu = mlp("relu", 1, 4096)
-    weights = weights_of(1, 4096)
+    weights = initial(1, 4096)
     kernel = empirical_ntk(relu.layer_gradients(X, weights))
-    eigenvalues, vectors = torch.linalg.eigh(kernel)
-    rate = 0.5 / eigenvalues[-1].item()
+    eigenvalues, vectors = np.linalg.eigh(kernel)
+    rate = 0.5 / eigenvalues[-1]
     path = list(islice(descend(X, Y, weights, relu, rate), 30))
-    weights = weights_of(1, 4096)  # those before the descent
+    weights = initial(1, 4096)  # those before the descent
     residual = relu.layer_gradients(X, weights)[-1].forward @ weights[-1].T
-    components = vectors.T @ (residual.squeeze(1) - Y)
+    components = vectors.T @ (residual[:, 0] - Y)
     for step in (1, 10, 29):
-        expected = (components * (1 - rate * eigenvalues) ** step).norm().item()
+        expected = np.linalg.norm(components * (1 - rate * eigenvalues) ** step)
         assert path[step] == pytest.approx(expected, rel=0.03)

@@ -1,14 +1,14 @@
 """Activation functions: σ, its derivative σ′ and the normalisation c_σ of Eq. (1).
 
-The Snakefile reads the names at every start: no import of torch.
+Written once for NumPy arrays and torch tensors: `xp(z)` has the functions of the array API for z,
+`special(z)` those that scipy.special and torch.special share. The Snakefile reads the names at
+every start: no import of numpy or torch.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from ntkcond.arrays.backend import Array, special, xp
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Activation:
     """An activation function of the networks.
 
     title: its name in figures.
-    value, slope: σ and σ′, elementwise on a tensor of any shape.
+    value, slope: σ and σ′, elementwise on an array of any shape and its type.
     c: c_σ = 1 / E[σ(z)²] for z ~ N(0, 1), which keeps E‖αˡ‖² = ‖x‖² from layer to layer; if None,
     `ntkcond.networks.gaussian.normalisation` computes it.
     linear: σ is the identity, so that the whole network is linear in x.
@@ -25,39 +25,37 @@ class Activation:
     """
 
     title: str
-    value: "Callable[[Tensor], Tensor]"
-    slope: "Callable[[Tensor], Tensor]"
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
     c: float | None = None
     linear: bool = False
     degree: int | None = None
 
 
-def _step(z: "Tensor") -> "Tensor":
-    """1 where z > 0, else 0, as in autograd; in z's type at once, which on a CPU is several times
-    as fast as a comparison with a conversion."""
-    return z.clone().gt_(0)
+def _step(z: Array) -> Array:
+    """1 where z > 0, else 0, as in autograd; in z's type at once, which is faster than a
+    conversion."""
+    return xp(z).greater(z, 0, out=xp(z).empty_like(z))
 
 
-def _normal(z: "Tensor") -> "Tensor":
+def _normal(z: Array) -> Array:
     """The standard Gaussian's distribution function."""
-    return (1 + (z / 2**0.5).erf()) / 2
+    return special(z).ndtr(z)
 
 
-def _density(z: "Tensor") -> "Tensor":
-    return (-z.square() / 2).exp() / 6.283185307179586**0.5
+def _density(z: Array) -> Array:
+    return xp(z).exp(-z * z / 2) / 6.283185307179586**0.5
 
 
 # To add one, add a few lines here only. fig_activations_ntk shows all.
 ACTIVATIONS = {
-    "relu": Activation(
-        title="ReLU", value=lambda z: z.relu(), slope=_step, c=2.0, degree=1
-    ),
+    "relu": Activation(title="ReLU", value=lambda z: z.clip(0), slope=_step, c=2.0, degree=1),
     "linear": Activation(
-        title="linear", value=lambda z: z, slope=lambda z: z.new_ones(z.shape),
+        title="linear", value=lambda z: z, slope=lambda z: xp(z).ones_like(z),
         c=1.0, linear=True, degree=1,
     ),
     "relu2": Activation(
-        title="ReLU²", value=lambda z: z.relu().square(), slope=lambda z: 2 * z.relu(),
+        title="ReLU²", value=lambda z: z.clip(0) ** 2, slope=lambda z: 2 * z.clip(0),
         c=2 / 3, degree=2,
     ),
     "gelu": Activation(
@@ -66,11 +64,11 @@ ACTIVATIONS = {
         slope=lambda z: _normal(z) + z * _density(z),
     ),
     "tanh": Activation(
-        title="tanh", value=lambda z: z.tanh(), slope=lambda z: 1 - z.tanh().square()
+        title="tanh", value=lambda z: xp(z).tanh(z), slope=lambda z: 1 - xp(z).tanh(z) ** 2
     ),
     "sigmoid": Activation(
         title="sigmoid",
-        value=lambda z: z.sigmoid(),
-        slope=lambda z: z.sigmoid() * (1 - z.sigmoid()),
+        value=lambda z: special(z).expit(z),
+        slope=lambda z: special(z).expit(z) * special(z).expit(-z),
     ),
 }  # fmt: skip

@@ -8,14 +8,13 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
 from ntkcond.networks.activations import Activation
 
 REACH = 40.0  # beyond it the density is below 10⁻³⁴⁷
 PANELS, POINTS = 320, 20
 
-Elementwise = Callable[[torch.Tensor], torch.Tensor]
+Elementwise = Callable[[np.ndarray], np.ndarray]
 
 
 @functools.cache
@@ -32,21 +31,21 @@ def slope_gain(activation: Activation) -> float:
 
 
 def moment(function: Elementwise) -> float:
-    """E[f(z)²]. function: elementwise on a float64 tensor."""
+    """E[f(z)²]. function: elementwise on a float64 array."""
     z, weights = _panels()
     density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-    return float(_at(function, z) ** 2 @ (weights * density))
+    return float(function(z) ** 2 @ (weights * density))
 
 
 def hermite_coefficients(function: Elementwise, count: int) -> np.ndarray:
     """E[f(z) hₖ(z)] for k = 0 … count − 1 and the normalised Hermite polynomials hₖ, (count,).
 
-    function: elementwise on a float64 tensor. By the three-term recurrence of Hermite functions,
+    function: elementwise on a float64 array. By the three-term recurrence of Hermite functions,
     hₖ(z) √density(z), which neither overflow nor cancel.
     """
     z, weights = _panels()
     root = np.exp(-z * z / 4) / (2 * np.pi) ** 0.25
-    weighted = _at(function, z) * root * weights
+    weighted = function(z) * root * weights
     before, here = np.zeros_like(z), root
     coefficients = np.empty(count)
     for k in range(count):
@@ -62,7 +61,3 @@ def _panels() -> tuple[np.ndarray, np.ndarray]:
     edges = np.linspace(-REACH, REACH, PANELS + 1)
     middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
     return (middle[:, None] + half[:, None] * points).ravel(), np.outer(half, weights).ravel()
-
-
-def _at(function: Elementwise, z: np.ndarray) -> np.ndarray:
-    return function(torch.from_numpy(z.copy())).numpy()

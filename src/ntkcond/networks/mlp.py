@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ntkcond.arrays.backend import Array, Device, put, triangular_factor, xp
 from ntkcond.networks.activations import ACTIVATIONS, Activation
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
 
 TRAINABLE = ("all", "first")
 
@@ -27,8 +27,8 @@ class LayerGradient(NamedTuple):
     backward: ∂f/∂(Wˡ αˡ⁻¹), (n, m_l) float64; None stands for a column of ones.
     """
 
-    forward: "torch.Tensor"
-    backward: "torch.Tensor | None"
+    forward: Array
+    backward: Array | None
 
     def rows(self, rows: slice) -> "LayerGradient":
         """The factors of some of the samples (views)."""
@@ -37,7 +37,7 @@ class LayerGradient(NamedTuple):
         )
 
 
-GradientMap = Callable[["torch.Tensor"], list[LayerGradient]]
+GradientMap = Callable[[Array], list[LayerGradient]]
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,7 @@ class MLP:
         summed = self.depth and self.width != math.inf
         return stages, max(int(self.width) if summed else 0, features)
 
-    def layer_gradients(
-        self, x: "torch.Tensor", weights: "Sequence[torch.Tensor]"
-    ) -> list[LayerGradient]:
+    def layer_gradients(self, x: Array, weights: Sequence[Array]) -> list[LayerGradient]:
         """The factored gradient of f with respect to each trainable Wˡ, for each row of x.
 
         x: (n, d) float64; weights: from `weights`, on x's device.
@@ -116,17 +114,20 @@ class MLP:
         forward, slopes = [x], []
         for w in weights[:-1]:
             z = forward[-1] @ w.T
-            slopes.append(self.activation.slope(z).mul_(scale))
-            forward.append(self.activation.value(z).mul_(scale))
+            slope, value = self.activation.slope(z), self.activation.value(z)
+            slope *= scale
+            value *= scale
+            slopes.append(slope)
+            forward.append(value)
 
-        backward: list[torch.Tensor | None] = [None]  # of the output itself: ∂f/∂f = 1
+        backward: list[Array | None] = [None]  # of the output itself: ∂f/∂f = 1
         for w, slope in zip(weights[:0:-1], reversed(slopes), strict=True):
-            above = w if backward[-1] is None else backward[-1] @ w
-            backward.append(slope.mul_(above))
+            slope *= w if backward[-1] is None else backward[-1] @ w
+            backward.append(slope)
         layers = [LayerGradient(*pair) for pair in zip(forward, reversed(backward), strict=True)]
         return layers[:1] if self.trainable == "first" else layers
 
-    def linear_factor(self, weights: "Sequence[torch.Tensor]") -> "torch.Tensor":
+    def linear_factor(self, weights: Sequence[Array]) -> Array:
         """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3).
 
         There αˡ = Pₗ x and the back-propagated vectors δˡ do not depend on x, so that
@@ -134,11 +135,10 @@ class MLP:
         decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
         its condition number. With the first layer alone trainable, R = ‖δ¹‖ I.
         """
-        import torch
-
         features, width = weights[0].shape[1], weights[-1].shape[1]
         scale = 1.0 / math.sqrt(width)
-        product = torch.eye(features, dtype=weights[0].dtype, device=weights[0].device)
+        functions = xp(weights[0])
+        product = functions.eye(features, dtype=weights[0].dtype, device=weights[0].device)
         products = [product]
         for w in weights[:-1]:
             product = w @ product * scale
@@ -147,13 +147,13 @@ class MLP:
         norms, delta = [1.0], None
         for w in weights[:0:-1]:
             delta = (w if delta is None else delta @ w) * scale
-            norms.append(torch.linalg.vector_norm(delta).item())
+            norms.append(float(functions.linalg.vector_norm(delta)))
         if self.trainable == "first":
             return products[0] * norms[-1]
-        stack = torch.cat([p * norm for p, norm in zip(products, reversed(norms), strict=True)])
-        return torch.linalg.qr(stack, mode="r").R
+        stack = [p * norm for p, norm in zip(products, reversed(norms), strict=True)]
+        return triangular_factor(functions.concat(stack))
 
-    def gradients(self, weights: "Sequence[torch.Tensor]") -> GradientMap:
+    def gradients(self, weights: Sequence[Array]) -> GradientMap:
         """A function from x (n, d) to factors whose NTK (`ntkcond.ntk.empirical`) is that of the
         network: one for each trainable layer, or a single (n, d) one, X Rᵀ, if the network is
         linear (`linear_factor`)."""
@@ -162,16 +162,10 @@ class MLP:
             return lambda x: [LayerGradient(x @ transposed, None)]
         return lambda x: self.layer_gradients(x, weights)
 
-    def initial_weights(
-        self, seed: int, features: int, device: "torch.device | str" = "cpu"
-    ) -> "list[torch.Tensor]":
-        """`weights` of one output as tensors on a device."""
-        import torch
+    def initial_weights(self, seed: int, features: int, device: Device = "cpu") -> list[Array]:
+        """`weights` of one output for a device (`ntkcond.arrays.backend.put`)."""
+        return [put(w, device) for w in self.weights(seed, features)]
 
-        return [torch.from_numpy(w).to(device) for w in self.weights(seed, features)]
-
-    def initial_gradients(
-        self, seed: int, features: int, device: "torch.device | str" = "cpu"
-    ) -> GradientMap:
+    def initial_gradients(self, seed: int, features: int, device: Device = "cpu") -> GradientMap:
         """`gradients` at the network's initial weights."""
         return self.gradients(self.initial_weights(seed, features, device))

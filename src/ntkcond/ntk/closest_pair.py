@@ -20,8 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
-
+from ntkcond.arrays.backend import Array, float32_is_exact, xp
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.run.errors import UserError
 
@@ -29,7 +28,7 @@ LANDMARKS = 512
 DIRECTIONS = 128
 BRUTE_FORCE_UP_TO = 2048  # samples: below, landmarks cost as much as all pairs
 PAIRS_AT_ONCE = 2048  # gathered one by one; for more than twice as many, a whole tile is faster
-UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
+UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
 UNDERFLOW = 2.0**-100  # more than all that a sum of fewer than 2²⁰ products loses below 2⁻¹²⁶
 
 
@@ -59,10 +58,10 @@ class UnitGradients:
     """
 
     factors: Sequence[LayerGradient]
-    lengths: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-    index: torch.Tensor
+    lengths: Sequence[tuple[Array, Array, Array]]
+    index: Array
 
-    def rounding(self, dtype: torch.dtype) -> float:
+    def rounding(self, dtype: str) -> float:
         """A bound on the rounding error of a cosine.
 
         A sum of k products in each of two inner products, their product, a sum over the layers,
@@ -72,48 +71,54 @@ class UnitGradients:
         longest = max(part.shape[1] for f in self.factors for part in f if part is not None)
         layers = len(self.factors)
         products = gamma(2 * longest + layers + 8, dtype) + UNDERFLOW
-        return products + 1.01 * gamma(12 * longest + 4 * layers + 100, torch.float64)
+        return products + 1.01 * gamma(12 * longest + 4 * layers + 100, "float64")
 
-    def layers(
-        self, positions: slice | torch.Tensor, dtype: torch.dtype = torch.float64
-    ) -> Iterator[LayerGradient]:
+    def layers(self, positions: slice | Array, dtype: str = "float64") -> Iterator[LayerGradient]:
         """Factors of the unit gradients of some of the samples, layer by layer: those of forward of
         norm 1, those of backward of the layer's share."""
         rows = self.index[positions]
         for (forward, backward), (long, high, share) in zip(
             self.factors, self.lengths, strict=True
         ):
-            unit = forward[rows].div_(long[rows, None])
+            unit = forward[rows]
+            unit /= long[rows, None]
             if backward is None:
-                yield LayerGradient(unit.mul_(share[rows, None]).to(dtype), None)
+                unit *= share[rows, None]
+                yield LayerGradient(_as(unit, dtype), None)
             else:
-                scaled = backward[rows].div_(high[rows, None]).mul_(share[rows, None])
-                yield LayerGradient(unit.to(dtype), scaled.to(dtype))
+                scaled = backward[rows]
+                scaled /= high[rows, None]
+                scaled *= share[rows, None]
+                yield LayerGradient(_as(unit, dtype), _as(scaled, dtype))
 
-    def cosines(
-        self,
-        rows: slice | torch.Tensor,
-        columns: slice | torch.Tensor,
-        dtype: torch.dtype = torch.float64,
-    ) -> torch.Tensor:
+    def cosines(self, rows: slice | Array, columns: slice | Array, dtype: str = "float64") -> Array:
         """cos φ of each of the rows with each of the columns: Σₗ (Aᵣ Aᵪᵀ) ∘ (Δᵣ Δᵪᵀ)."""
         total = None
         for r, c in zip(self.layers(rows, dtype), self.layers(columns, dtype), strict=True):
             product = r.forward @ c.forward.T
             if r.backward is not None:
-                product.mul_(r.backward @ c.backward.T)
-            total = product if total is None else total.add_(product)
+                product *= r.backward @ c.backward.T
+            if total is None:
+                total = product
+            else:
+                total += product
         return total
 
-    def cosines_of_pairs(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    def cosines_of_pairs(self, first: Array, second: Array) -> Array:
         """cos φ of each first with its second, float64."""
-        total = torch.zeros(len(first), dtype=torch.float64, device=first.device)
+        total = 0.0
         for f, s in zip(self.layers(first), self.layers(second), strict=True):
-            product = f.forward.mul_(s.forward).sum(1)
+            product = (f.forward * s.forward).sum(1)
             if f.backward is not None:
-                product.mul_(f.backward.mul_(s.backward).sum(1))
-            total.add_(product)
+                product *= (f.backward * s.backward).sum(1)
+            total = total + product
         return total
+
+
+def _as(values: Array, dtype: str) -> Array:
+    """Of this type, copied only if of another."""
+    functions = xp(values)
+    return functions.astype(values, getattr(functions, dtype), copy=False)
 
 
 def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
@@ -131,7 +136,7 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     Raises UserError if fewer than two gradients are left, or one is beyond float64.
     """
     samples = len(factors[0].forward)
-    tile = tile or (1024 if factors[0].forward.device.type == "cpu" else 4096)
+    tile = tile or (1024 if str(factors[0].forward.device) == "cpu" else 4096)
     unit = unit_gradients(factors)
     if len(unit.index) < 2:
         raise UserError(
@@ -140,8 +145,9 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
         )
     search = _all_pairs if len(unit.index) <= BRUTE_FORCE_UP_TO else _pruned
     _, *pair = search(unit, tile)
-    first, second = torch.tensor([pair], device=unit.index.device).sort().values.T
-    cosine = unit.cosines_of_pairs(first, second).item()  # independent of the search
+    first, second = sorted(pair)
+    one, other = slice(first, first + 1), slice(second, second + 1)
+    cosine = float(unit.cosines_of_pairs(one, other)[0])  # independent of the search
     angle = math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
     return ClosestPair(
         angle, int(unit.index[first]), int(unit.index[second]), samples - len(unit.index)
@@ -150,41 +156,44 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
 
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
     """The gradients that do not vanish. No norm is squared, which might leave float64's range."""
+    functions = xp(factors[0].forward)
     norms = []
     for forward, backward in factors:
         long = _norms(forward)
-        norms.append((long, torch.ones_like(long) if backward is None else _norms(backward)))
-    size = torch.stack([long * high for long, high in norms])
-    largest = size.amax(0)
-    if not largest.isfinite().all():
+        norms.append((long, functions.ones_like(long) if backward is None else _norms(backward)))
+    size = functions.stack([long * high for long, high in norms])
+    largest = functions.max(size, axis=0)
+    finite = functions.isfinite(largest)
+    if not finite.all():
         raise UserError(
-            f"{int((~largest.isfinite()).sum())} gradients are beyond the range of float64. Lower"
+            f"{int((~finite).sum())} gradients are beyond the range of float64. Lower"
             " the depth, or scale the samples down"
         )
     shares = size / _or_one(largest)
-    shares /= _or_one(torch.linalg.vector_norm(shares, dim=0))
+    shares /= _or_one(functions.linalg.vector_norm(shares, axis=0))
     lengths = [
         (_or_one(long), _or_one(high), share)
         for (long, high), share in zip(norms, shares, strict=True)
     ]
-    return UnitGradients(factors, lengths, largest.nonzero().flatten())
+    return UnitGradients(factors, lengths, functions.nonzero(largest)[0])
 
 
-def _norms(rows: torch.Tensor) -> torch.Tensor:
+def _norms(rows: Array) -> Array:
     """‖·‖ of each row, scaled by its largest entry to avoid overflow."""
-    norms = []
-    for some in rows.split(1024):
-        largest = torch.linalg.vector_norm(some, math.inf, dim=1)
-        norms.append(largest * torch.linalg.vector_norm(some / _or_one(largest)[:, None], dim=1))
-    return torch.cat(norms)
+    norm, norms = xp(rows).linalg.vector_norm, []
+    for start in range(0, len(rows), 1024):
+        some = rows[start : start + 1024]
+        largest = norm(some, axis=1, ord=math.inf)
+        norms.append(largest * norm(some / _or_one(largest)[:, None], axis=1))
+    return xp(rows).concat(norms)
 
 
-def _or_one(lengths: torch.Tensor) -> torch.Tensor:
+def _or_one(lengths: Array) -> Array:
     """Divisors: 0 becomes 1, so that 0 / 0 gives 0."""
-    return torch.where(lengths == 0, 1.0, lengths)
+    return xp(lengths).where(lengths == 0, 1.0, lengths)
 
 
-def gamma(terms: int, dtype: torch.dtype) -> float:
+def gamma(terms: int, dtype: str) -> float:
     """γ of a sum of `terms` products."""
     product = terms * UNIT_ROUNDOFF[dtype]
     return product / (1 - product) if product < 0.5 else math.inf
@@ -200,14 +209,15 @@ def _tiles(n: int, tile: int) -> Iterator[Tile]:
             yield Tile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
 
 
-def _without_the_diagonal(values: torch.Tensor, tile: Tile) -> torch.Tensor:
+def _without_the_diagonal(values: Array, tile: Tile) -> Array:
     """Sets −∞ on and above the diagonal of K."""
     if tile.rows == tile.columns:
-        values.tril_(-1).add_(torch.full_like(values, -math.inf).triu_())
+        positions = xp(values).arange(len(values), device=values.device)
+        values[positions[:, None] <= positions] = -math.inf
     return values
 
 
-def _largest(values: torch.Tensor, tile: Tile) -> Found:
+def _largest(values: Array, tile: Tile) -> Found:
     position = int(values.argmax())
     i, j = divmod(position, values.shape[1])
     return float(values[i, j]), tile.rows.start + i, tile.columns.start + j
@@ -227,10 +237,10 @@ class Ceilings:
     """Upper bounds of cosines: cos φ_ij ≤ ⟨zᵢ, zⱼ⟩ + slack as computed, where z, (n, k + 1), are
     the coordinates p and the length r of the rest."""
 
-    coordinates: torch.Tensor
+    coordinates: Array
     slack: float
 
-    def of(self, tile: Tile) -> torch.Tensor:
+    def of(self, tile: Tile) -> Array:
         """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
         z = self.coordinates
         return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
@@ -239,10 +249,10 @@ class Ceilings:
 def _pruned(unit: UnitGradients, edge: int) -> Found:
     """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
     ceilings = ceilings_of(unit)
-    rounding = unit.rounding(torch.float64)  # of the cosines that are compared with ceilings
+    rounding = unit.rounding("float64")  # of the cosines that are compared with ceilings
     highest = [(_largest(ceilings.of(tile), tile), tile) for tile in _tiles(len(unit.index), edge)]
     pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
-    best = _best_of_pairs(unit, *torch.tensor(pairs, device=unit.index.device).T)
+    best = _best_of_pairs(unit, *xp(unit.index).asarray(pairs, device=unit.index.device).T)
     for (ceiling, _, _), tile in sorted(highest, key=lambda found: -found[0][0]):
         threshold = best[0] - ceilings.slack - rounding
         if ceiling <= threshold:
@@ -251,35 +261,36 @@ def _pruned(unit: UnitGradients, edge: int) -> Found:
     return best
 
 
-def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: torch.Tensor, best: float) -> Found:
+def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: float) -> Found:
     """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
     rule some out; if many remain, the whole tile is computed in float64."""
-    if candidates.count_nonzero() > 2 * PAIRS_AT_ONCE:
-        dtype = _fast_dtype()
+    if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
+        dtype = _fast_dtype(unit)
         values = unit.cosines(tile.rows, tile.columns, dtype)
-        slack = unit.rounding(dtype) + unit.rounding(torch.float64) + UNIT_ROUNDOFF[dtype]
+        slack = unit.rounding(dtype) + unit.rounding("float64") + UNIT_ROUNDOFF[dtype]
         candidates &= values > best - slack
-        if candidates.count_nonzero() > 2 * PAIRS_AT_ONCE:
+        if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
             values = unit.cosines(tile.rows, tile.columns)
             return _largest(_without_the_diagonal(values, tile), tile)
-    first, second = candidates.nonzero(as_tuple=True)
+    first, second = xp(candidates).nonzero(candidates)
     if not len(first):
         return (-math.inf, 0, 0)
     return _best_of_pairs(unit, first + tile.rows.start, second + tile.columns.start)
 
 
-def _best_of_pairs(unit: UnitGradients, first: torch.Tensor, second: torch.Tensor) -> Found:
+def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> Found:
     found = []
-    for f, s in zip(first.split(PAIRS_AT_ONCE), second.split(PAIRS_AT_ONCE), strict=True):
+    for start in range(0, len(first), PAIRS_AT_ONCE):
+        f, s = first[start : start + PAIRS_AT_ONCE], second[start : start + PAIRS_AT_ONCE]
         cosines = unit.cosines_of_pairs(f, s)
         position = int(cosines.argmax())
         found.append((float(cosines[position]), int(f[position]), int(s[position])))
     return max(found)
 
 
-def _fast_dtype() -> torch.dtype:
-    """float32, unless torch is set to less precision (TF32, bfloat16), for which γ is wrong."""
-    return torch.float32 if torch.get_float32_matmul_precision() == "highest" else torch.float64
+def _fast_dtype(unit: UnitGradients) -> str:
+    """float32, unless its products are less precise than γ says."""
+    return "float32" if float32_is_exact(unit.index) else "float64"
 
 
 def ceilings_of(unit: UnitGradients) -> Ceilings:
@@ -293,31 +304,33 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     Hence ⟨pᵢ, pⱼ⟩ ≤ ⟨qᵢ, qⱼ⟩ + 2 δ + δ², and 1 − ‖p‖² ≤ 1 − ‖q‖² + 2 δ (1 + δ), whose root, rounded
     up, is kept as r. ‖(q, r)‖² ≤ 1 + 4 δ bounds the rounding of the product itself.
     """
-    n, dtype = len(unit.index), _fast_dtype()
-    landmarks = torch.arange(min(LANDMARKS, n), device=unit.index.device) * n // min(LANDMARKS, n)
+    n, dtype = len(unit.index), _fast_dtype(unit)
+    functions, device = xp(unit.index), unit.index.device
+    landmarks = functions.arange(min(LANDMARKS, n), device=device) * n // min(LANDMARKS, n)
     count = len(landmarks)
     gram = unit.cosines(landmarks, landmarks)
-    eigenvalues, vectors = torch.linalg.eigh((gram + gram.T) / 2)
+    eigenvalues, vectors = functions.linalg.eigh((gram + gram.T) / 2)
     # directions with a tiny share of the landmarks would only amplify rounding
     leading = eigenvalues[-DIRECTIONS:] > 1e-5 * count
-    scale = eigenvalues[-DIRECTIONS:][leading].rsqrt()
+    scale = 1 / functions.sqrt(eigenvalues[-DIRECTIONS:][leading])
     to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
 
-    entry = unit.rounding(torch.float64)  # the error of each cosine
-    sums = gamma(2 * count + 2, torch.float64)
-    size = torch.linalg.matrix_norm(to_coordinates).item()  # Frobenius, as below
-    orthonormal = torch.eye(len(scale), dtype=gram.dtype, device=gram.device)
+    entry = unit.rounding("float64")  # the error of each cosine
+    sums = gamma(2 * count + 2, "float64")
+    norm = functions.linalg.matrix_norm  # Frobenius
+    size = float(norm(to_coordinates))
+    orthonormal = functions.eye(len(scale), dtype=gram.dtype, device=device)
     away = to_coordinates.T @ gram @ to_coordinates - orthonormal
-    e = torch.linalg.matrix_norm(away).item() + 1.01 * size**2 * count * (entry + sums)
+    e = float(norm(away)) + 1.01 * size**2 * count * (entry + sums)
     delta = e + 1.01 * size * math.sqrt(count) * (entry + sums) + 2 * UNIT_ROUNDOFF[dtype]
 
-    kept = torch.empty(n, len(scale) + 1, dtype=dtype, device=gram.device)
+    kept = functions.empty((n, len(scale) + 1), dtype=getattr(functions, dtype), device=device)
     for start in range(0, n, 1024):
         rows = slice(start, min(start + 1024, n))
-        q = (unit.cosines(rows, landmarks) @ to_coordinates).to(dtype)
-        rest = (1 - q.double().square().sum(1) + 3 * delta).clamp_(min=0).sqrt_()
+        q = _as(unit.cosines(rows, landmarks) @ to_coordinates, dtype)
+        rest = 1 - (_as(q, "float64") ** 2).sum(1) + 3 * delta
         kept[rows, :-1] = q
-        kept[rows, -1] = rest * (1 + 4 * UNIT_ROUNDOFF[dtype])
+        kept[rows, -1] = functions.sqrt(rest.clip(0)) * (1 + 4 * UNIT_ROUNDOFF[dtype])
     product = gamma(len(scale) + 1, dtype) * (1 + 5 * delta)
     # one more rounding: of the threshold
     slack = 2 * delta + delta**2 + product + 2 * UNIT_ROUNDOFF[dtype] + UNDERFLOW

@@ -11,25 +11,25 @@ K is symmetric: only tiles on and below the diagonal are computed.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import torch
-
+from ntkcond.arrays.backend import Array, add_product, xp
 from ntkcond.networks.mlp import LayerGradient
 
 WIDTH = 16  # of the widest tile, in multiples of its height
 
 
 class Tile(NamedTuple):
-    """K[rows, columns], rows at or below columns; the next tile reuses the memory of `values`."""
+    """K[rows, columns]; the next tile reuses the memory of `values`. Columns end at the last of
+    the rows or before the first."""
 
     rows: slice
     columns: slice
-    values: torch.Tensor
+    values: Array
 
 
-def tile_size(device: torch.device | str = "cpu") -> int:
+def tile_size(array: Array) -> int:
     """Rows of a tile: few, to compute few entries above the diagonal; enough for the full rate of
     a matrix product (on a CPU 192: a multiple of its vectors' length)."""
-    return 1024 if torch.device(device).type == "cuda" else 192
+    return 192 if str(array.device) == "cpu" else 1024
 
 
 def tile_count(n: int, tile: int) -> int:
@@ -38,59 +38,63 @@ def tile_count(n: int, tile: int) -> int:
 
 
 def _tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of all tiles: in each band of `tile` rows, wide ones below the diagonal and
-    a square one on it."""
+    """Rows and columns of all tiles: bands of `tile` rows up to the diagonal, cut where they are
+    too wide, the last cut at or left of the diagonal's square."""
     for row in range(0, n, tile):
         rows = slice(row, min(row + tile, n))
-        for column in range(0, row, WIDTH * tile):
-            yield rows, slice(column, min(column + WIDTH * tile, row))
-        yield rows, rows
+        starts = range(0, max(row, 1), (WIDTH - 1) * tile)
+        stops = [*starts[1:], rows.stop]
+        yield from ((rows, slice(*columns)) for columns in zip(starts, stops, strict=True))
 
 
 def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iterator[Tile]:
-    """The tiles of K on and below the diagonal, row by row; diagonal ones exactly symmetric.
+    """The tiles of K on and below the diagonal, row by row; what they have of K above it, in the
+    square on the diagonal, is exactly symmetric.
 
     factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, in any floating type.
     tile: rows of a tile; `tile_size` by default. Extra memory: three tiles, `WIDTH` times as wide.
     """
     first = factors[0].forward
     n = len(first)
-    tile = min(tile or tile_size(first.device), n)
-    total, product, other = (first.new_empty(tile * min(WIDTH * tile, n)) for _ in range(3))
+    tile = min(tile or tile_size(first), n)
+    functions, size = xp(first), tile * min(WIDTH * tile, n)
+    buffers = [functions.empty(size, dtype=first.dtype, device=first.device) for _ in range(3)]
     for rows, columns in _tiles(n, tile):
         shape = (rows.stop - rows.start, columns.stop - columns.start)
-        buffers = [b[: shape[0] * shape[1]].view(shape) for b in (total, product, other)]
         values = _accumulate(
-            [f.rows(rows) for f in factors], [f.rows(columns) for f in factors], *buffers
-        )
-        if rows == columns:  # the two halves of a matrix product round differently
-            values.copy_(values.tril() + values.tril(-1).mT)
+            [f.rows(rows) for f in factors], [f.rows(columns) for f in factors],
+            *(buffer[: shape[0] * shape[1]].reshape(shape) for buffer in buffers),
+        )  # fmt: skip
+        if columns.stop == rows.stop:  # the two halves of a matrix product round differently
+            square = values[:, -shape[0] :]
+            square[:] = functions.tril(square) + functions.tril(square, k=-1).T
         yield Tile(rows, columns, values)
 
 
 def _accumulate(
     rows: Sequence[LayerGradient],
     columns: Sequence[LayerGradient],
-    total: torch.Tensor,
-    product: torch.Tensor,
-    other: torch.Tensor,
-) -> torch.Tensor:
+    total: Array,
+    product: Array,
+    other: Array,
+) -> Array:
     """Σₗ (Aᵣ Aᵪᵀ) ∘ (Δᵣ Δᵪᵀ) in `total`, with two buffers of its shape."""
-    total.zero_()
+    matmul = xp(total).matmul
+    total[:] = 0
     for r, c in zip(rows, columns, strict=True):
+        matmul(r.forward, c.forward.T, out=product)
         if r.backward is None or c.backward is None:
-            total.addmm_(r.forward, c.forward.T)
+            total += product
         else:
-            torch.mm(r.forward, c.forward.T, out=product)
-            torch.mm(r.backward, c.backward.T, out=other)
-            total.addcmul_(product, other)
+            matmul(r.backward, c.backward.T, out=other)
+            add_product(total, product, other)
     return total
 
 
-def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> torch.Tensor:
+def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> Array:
     """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`."""
-    n = len(factors[0].forward)
-    kernel = factors[0].forward.new_empty(n, n)
+    first = factors[0].forward
+    kernel = xp(first).empty((len(first), len(first)), dtype=first.dtype, device=first.device)
     for rows, columns, values in ntk_tiles(factors, tile):
         kernel[rows, columns] = values
         kernel[columns, rows] = values.T

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import torch
 
+from ntkcond.arrays.backend import Array, Device, put, xp
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import MLP, LayerGradient
 from ntkcond.ntk.closest_pair import closest_pair
@@ -26,7 +26,7 @@ def measure(
     n: int,
     blocks: int | None,
     seeds: Sequence[int],
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> Iterator[dict]:
     """A row for each seed and block (a single seed, −1, at infinite width): seed, block, kappa,
     kappa_lower, verdict, lambda_max, lambda_min, and min_angle_deg among the seed's samples.
@@ -37,18 +37,27 @@ def measure(
     count = len(x) // n if blocks is None else min(blocks, len(x) // n)
     inputs = x[: count * n].reshape(count, n, x.shape[1])
     searched = x if blocks is None else x[: count * n]
-    distinct = torch.from_numpy(searched[distinct_rows(searched).index]).to(device, torch.float64)
+    distinct = searched[distinct_rows(searched).index].astype(np.float64)
     for seed in (-1,) if network.width == math.inf else seeds:
-        if network.width == math.inf:
-            angle = _smallest_angle(distinct, network)
-            kernels = (torch.from_numpy(infinite_width_ntk(block, network)) for block in inputs)
-        else:
-            weights = network.initial_weights(seed, x.shape[1], device)
-            angle = _angle(network.layer_gradients(distinct, weights))
-            kernels = _kernels(inputs, network, weights)
-        for block, kernel in enumerate(kernels):
-            record = _record(kernel, inputs[block], network)
-            yield {"seed": seed, "block": block, "min_angle_deg": angle, **record}
+        yield from _of_seed(seed, network, inputs, distinct, device)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a kernel that overflows is recorded as unresolved
+def _of_seed(
+    seed: int, network: MLP, inputs: np.ndarray, distinct: np.ndarray, device: Device
+) -> list[dict]:
+    """The rows of one seed. inputs: (blocks, n, d); distinct: the samples of the angle, float64."""
+    if network.width == math.inf:
+        angle = _smallest_angle(distinct, network)
+        kernels = (infinite_width_ntk(block, network) for block in inputs)
+    else:
+        weights = network.initial_weights(seed, distinct.shape[1], device)
+        angle = _angle(network.layer_gradients(put(distinct, device), weights))
+        kernels = _kernels(inputs, network, weights, device)
+    return [
+        {"seed": seed, "block": block, "min_angle_deg": angle, **_record(kernel, samples, network)}
+        for block, (kernel, samples) in enumerate(zip(kernels, inputs, strict=True))
+    ]
 
 
 def _angle(factors: list[LayerGradient]) -> float:
@@ -60,14 +69,13 @@ def _angle(factors: list[LayerGradient]) -> float:
 
 
 def _kernels(
-    inputs: np.ndarray, network: MLP, weights: list[torch.Tensor]
-) -> Iterator[torch.Tensor]:
+    inputs: np.ndarray, network: MLP, weights: list[Array], device: Device
+) -> Iterator[Array]:
     for block in inputs:
-        moved = torch.from_numpy(block).to(weights[0].device, torch.float64)
-        yield empirical_ntk(network.layer_gradients(moved, weights))
+        yield empirical_ntk(network.layer_gradients(put(block.astype(np.float64), device), weights))
 
 
-def _smallest_angle(distinct: torch.Tensor, network: MLP) -> float:
+def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
     """min φ of the closest inputs: φ grows with θ_in (tested for every activation here)."""
     closest = closest_pair([LayerGradient(distinct, None)]).angle_deg
     if network.activation.linear:
@@ -75,13 +83,13 @@ def _smallest_angle(distinct: torch.Tensor, network: MLP) -> float:
     return float(np.degrees(gradient_angle(math.radians(closest), network)))
 
 
-def _record(kernel: torch.Tensor, samples: np.ndarray, network: MLP) -> dict:
+def _record(kernel: Array, samples: np.ndarray, network: MLP) -> dict:
     """κ and its verdict; `unresolved` for a kernel that overflowed."""
-    if not torch.isfinite(kernel).all():
+    if not xp(kernel).isfinite(kernel).all():
         unknown = {"lambda_max": math.nan, "lambda_min": math.nan, "kappa": math.nan}
         return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved"}
     relative = rounding(network, samples.shape[1])
-    trace = kernel.diagonal().sum().item()
+    trace = float(xp(kernel).linalg.trace(kernel))
     record = spectrum_record(kernel, rank_bound(samples, network), relative * trace)
     names = ("lambda_max", "lambda_min", "kappa", "kappa_lower", "verdict")
     return {name: record[name] for name in names}

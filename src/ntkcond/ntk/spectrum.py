@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
+from ntkcond.arrays.backend import Array, cholesky_solver, put, to_numpy, triangular_factor, xp
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
 
@@ -55,7 +55,7 @@ def rounding(network: MLP, features: int) -> float:
     return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
 
 
-def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extremes:
+def extreme_eigenvalues(kernel: Array, kernel_error: float = 0.0) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
 
     kernel: (n, n) float64, exactly symmetric, contiguous; overwritten if n > FULL_SPECTRUM_UP_TO.
@@ -66,12 +66,12 @@ def extreme_eigenvalues(kernel: torch.Tensor, kernel_error: float = 0.0) -> Extr
     n = len(kernel)
     if n > FULL_SPECTRUM_UP_TO:
         return _cholesky_lanczos(kernel, kernel_error)
-    eigenvalues = torch.linalg.eigvalsh(kernel).cpu().numpy()
+    eigenvalues = to_numpy(xp(kernel).linalg.eigvalsh(kernel))
     error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + kernel_error
     return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
 
 
-def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
+def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
     """λ_max by Lanczos; λ_min by Lanczos on the inverse, through a Cholesky factor in K's memory.
 
     Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 (n+1) u tr K
@@ -79,25 +79,26 @@ def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
     ‖ |C||C|ᵀ ‖ ≤ ‖C‖_F² = tr K). K is shifted by the whole error first: a kernel that rounding
     left slightly indefinite then has a factor too.
     """
-    n = len(kernel)
+    n, diagonal = len(kernel), xp(kernel).linalg.diagonal(kernel)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        return to_numpy(kernel @ put(v, kernel.device))
+
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
-    lambda_max, residual = _largest(n, lambda v: kernel @ v, kernel.device, 0.0, basis=10)
-    error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * kernel.diagonal().sum().item()
-    kernel.diagonal().add_(error)
-    info = torch.empty((), dtype=torch.int32, device=kernel.device)
-    column_major = kernel.mT  # K = Kᵀ, so that LAPACK works in place
-    factor, info = torch.linalg.cholesky_ex(column_major, out=(column_major, info))
-    if info.item():
+    lambda_max, residual = _largest(n, product, lambda value: 0.0, basis=10)
+    error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * float(diagonal.sum())
+    kernel.reshape(-1)[:: n + 1] += error
+    solve = cholesky_solver(kernel)
+    if solve is None:
         raise UserError(
             f"a kernel of {n} samples is not positive semi-definite, but every NTK is: its file is"
             " damaged. Delete it and run again"
         )
-
-    def solve(v: torch.Tensor) -> torch.Tensor:
-        half = torch.linalg.solve_triangular(factor, v[:, None], upper=False)
-        return torch.linalg.solve_triangular(factor.mT, half, upper=True)[:, 0]
-
-    inverse, inverse_residual = _largest(n, solve, kernel.device, 1e-10, basis=20)
+    # The residual adds a thousandth to the bound at most. Where λ_min is lost in rounding, it lies
+    # among many others, and 10⁻¹⁰ would take thousands of products.
+    inverse, inverse_residual = _largest(
+        n, solve, lambda value: max(1e-10, 1e-3 * error * value), basis=20
+    )
     shifted = 1.0 / inverse
     return Extremes(
         lambda_max, shifted - error, error + max(residual, shifted**2 * inverse_residual)
@@ -106,28 +107,30 @@ def _cholesky_lanczos(kernel: torch.Tensor, kernel_error: float) -> Extremes:
 
 def _largest(
     n: int,
-    product: Callable[[torch.Tensor], torch.Tensor],
-    device: torch.device,
-    tolerance: float,
+    product: Callable[[np.ndarray], np.ndarray],
+    tolerance: Callable[[float], float],
     basis: int,
 ) -> tuple[float, float]:
     """The largest eigenvalue of a symmetric operator and the norm of its residual, by Lanczos,
-    restarted after `basis` vectors."""
+    restarted after `basis` vectors. tolerance: the relative residual to reach, by the eigenvalue's
+    size, known at first to 10⁻²."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
 
     def matvec(v: np.ndarray) -> np.ndarray:
-        return product(torch.from_numpy(v.ravel()).to(device)).cpu().numpy()
+        return product(v.ravel())
 
-    start = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
     operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
-    (value,), vectors = eigsh(operator, k=1, which="LA", v0=start, tol=tolerance, ncv=min(basis, n))
-    vector = vectors[:, 0]
+    vector = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
+    value, goals = math.nan, (lambda _: 1e-2, tolerance)
+    for goal in goals:
+        (value,), vectors = eigsh(
+            operator, k=1, which="LA", v0=vector, tol=goal(value), ncv=min(basis, n)
+        )
+        vector = vectors[:, 0]
     return float(value), float(np.linalg.norm(matvec(vector) - value * vector))
 
 
-def nonzero_eigenvalues(
-    factor: torch.Tensor, factor_error: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
+def nonzero_eigenvalues(factor: Array, factor_error: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """The non-zero eigenvalues of K = Φ Φᵀ, ascending, and a bound on the error of each.
 
     factor: Φ (n, d) float64; factor_error: a bound on the norm of its rounding error.
@@ -137,8 +140,8 @@ def nonzero_eigenvalues(
     """
     rows, columns = factor.shape
     if rows > columns:
-        factor = torch.linalg.qr(factor, mode="r").R
-    sigma = torch.linalg.svdvals(factor).cpu().numpy()[::-1]
+        factor = triangular_factor(factor)
+    sigma = to_numpy(xp(factor).linalg.svdvals(factor))[::-1]
     error = 2 * UNIT_ROUNDOFF * max(rows, columns) * sigma[-1] + factor_error
     sigma = sigma[sigma > error]
     return sigma**2, (2 * sigma + error) * error
@@ -158,7 +161,7 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
 
 
 def spectrum_record(
-    kernel: torch.Tensor, rank_bound: int, kernel_error: float = 0.0
+    kernel: Array, rank_bound: int, kernel_error: float = 0.0
 ) -> dict[str, float | int | str | np.ndarray]:
     """A kernel's spectrum, by the names of the spectrum file and of results/conditioning.csv;
     `eigenvalues` (n,) only if all were computed.
@@ -167,7 +170,7 @@ def spectrum_record(
     its inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
     """
     n = len(kernel)
-    rank_bound = min(rank_bound, int(kernel.diagonal().count_nonzero()))
+    rank_bound = min(rank_bound, int((xp(kernel).linalg.diagonal(kernel) != 0).sum()))
     extremes = extreme_eigenvalues(kernel, kernel_error)
     kappa = condition_number(extremes, n, rank_bound)
     record = {
@@ -189,17 +192,17 @@ class LinearFactor(NamedTuple):
     """R of a linear network, K = Φ Φᵀ with Φ = X Rᵀ (`ntkcond.networks.mlp.MLP.linear_factor`).
     transposed: Rᵀ, (d, d) float64; norm: ‖R‖, its largest singular value."""
 
-    transposed: torch.Tensor
+    transposed: Array
     norm: float
 
 
-def with_norm(factor: torch.Tensor) -> LinearFactor:
+def with_norm(factor: Array) -> LinearFactor:
     """From R, (d, d) float64."""
-    return LinearFactor(factor.T, torch.linalg.matrix_norm(factor, 2).item())
+    return LinearFactor(factor.T, float(xp(factor).linalg.matrix_norm(factor, ord=2)))
 
 
 def linear_spectrum_record(
-    kernel: torch.Tensor, rank_bound: int, relative: float, x: torch.Tensor, factor: LinearFactor
+    kernel: Array, rank_bound: int, relative: float, x: Array, factor: LinearFactor
 ) -> dict[str, float | int | str | np.ndarray]:
     """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
     smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to
@@ -208,7 +211,7 @@ def linear_spectrum_record(
     x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
     ‖X‖ ‖R‖, and Φ itself may be much smaller.
     """
-    size = factor.norm * torch.linalg.matrix_norm(x).item()
+    size = factor.norm * float(xp(x).linalg.matrix_norm(x))
     values, errors = nonzero_eigenvalues(x @ factor.transposed, relative * size)
     found, missing = len(values) > 0, min(x.shape) - len(values)
     return spectrum_record(kernel, rank_bound, relative * size**2) | {

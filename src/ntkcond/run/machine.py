@@ -1,49 +1,86 @@
-"""The machine of a step: its device, its threads, and a check of its memory beforehand."""
+"""The machine of a step: its device, its threads, and a check of its memory beforehand.
 
+torch takes 1.5 s to load: only what computes with it loads it, and a look for a GPU does not.
+"""
+
+import ctypes
 import math
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 import psutil
-import torch
+import threadpoolctl
 
 from ntkcond.run.errors import UserError
 from ntkcond.run.needs import Need
 from ntkcond.run.units import size
 
+if TYPE_CHECKING:
+    import torch
+
 OWN_GROUP = Path("/proc/self/cgroup")
+Device: TypeAlias = Union[str, "torch.device"]  # "cpu", where NumPy computes, or torch's
 
 
-def require_memory(need: Need, device: torch.device | None = None) -> None:
+def require_memory(need: Need, device: Device = "cpu") -> None:
     """Raises UserError if `need` exceeds the available memory, before any computation."""
     free = available_memory(device)
     if need.bytes > free:
-        where = "of GPU memory" if device is not None and device.type == "cuda" else "of memory"
+        where = "of GPU memory" if _is_gpu(device) else "of memory"
         raise UserError(
             f"{need.what} needs {size(need.bytes)} {where}, {size(free)} are free. {need.hint}"
         )
 
 
-def resolve_device(name: str) -> torch.device:
+def resolve_device(name: str) -> Device:
     """The device for "auto", "cpu" or "cuda". Raises UserError for cuda without a CUDA GPU."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA GPU here."
-            " Set device: auto or device: cpu, or install torch's CUDA build"
-        )
+    if name == "cpu" or (name == "auto" and not _driver_has_a_gpu()):
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.device("cuda")
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
+        return "cpu"
+    raise UserError(
+        f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA GPU here."
+        " Set device: auto or device: cpu, or install torch's CUDA build"
+    )
+
+
+def _driver_has_a_gpu() -> bool:
+    """Whether NVIDIA's driver has a GPU for this process (CUDA Driver API, cuDeviceGetCount)."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    return not failed and count.value > 0
+
+
+def _is_gpu(device: Device) -> bool:
+    return getattr(device, "type", device) == "cuda"
 
 
 def use_threads(count: int | None) -> None:
-    """Limits torch to `count` threads, or to the processors available to this process."""
-    torch.set_num_threads(count or len(os.sched_getaffinity(0)))
+    """Limits NumPy, SciPy and, if it is loaded, torch to `count` threads, or to the processors
+    available to this process."""
+    count = count or len(os.sched_getaffinity(0))
+    for name in ("OPENBLAS", "MKL", "OMP"):  # libraries that are loaded later read these
+        os.environ[f"{name}_NUM_THREADS"] = str(count)
+    threadpoolctl.threadpool_limits(count)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
 
 
-def available_memory(device: torch.device | None = None) -> int:
+def available_memory(device: Device = "cpu") -> int:
     """Bytes available to this process: of the GPU, or of RAM within its control group."""
-    if device is not None and device.type == "cuda":
+    if _is_gpu(device):
+        import torch
+
         return torch.cuda.mem_get_info(device)[0]
     return min(psutil.virtual_memory().available, _left_in_group())
 

@@ -2,8 +2,9 @@
 
 from argparse import Namespace
 
-import torch
+import numpy as np
 
+from ntkcond.arrays.backend import put
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.ntk.closest_pair import closest_pair
 from ntkcond.run import command
@@ -29,7 +30,7 @@ def main(arguments: Namespace) -> None:
     if len(distinct.index) < 2:
         raise UserError(f"{a.dataset}: fewer than two different samples, so there is no angle")
     require_memory(angle_need(samples, features, network.depth, network.width), device)
-    inputs = torch.from_numpy(x[distinct.index]).to(device, torch.float64)
+    inputs = put(x[distinct.index].astype(np.float64), device)
 
     angles, pairs, vanished = [], [], []
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"

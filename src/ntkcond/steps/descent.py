@@ -2,12 +2,11 @@
 
 import math
 from argparse import Namespace
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-import torch
 
+from ntkcond.arrays.backend import put, to_numpy, xp
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -36,9 +35,9 @@ def main(arguments: Namespace) -> None:
         if "y" not in file:
             raise UserError(f"{a.dataset.stem}: has no labels to learn; show another data set")
         n = len(file["x"]) if a.block == "all" else a.block
-        x = torch.from_numpy(file["x"][:n]).to(device, torch.float64)
+        x = put(file["x"][:n].astype(np.float64), device)
         labels = file["y"][:n]
-    y = torch.from_numpy(np.where(labels > np.median(labels), 1.0, -1.0)).to(device)
+    y = put(np.where(labels > np.median(labels), 1.0, -1.0), device)
     features = x.shape[1]
     require_memory(kernel_need(n, n, features, max(a.depths), a.width), device)
     networks = [network_options.network(a, depth=depth) for depth in a.depths]
@@ -47,25 +46,24 @@ def main(arguments: Namespace) -> None:
         for j, seed in enumerate(a.seeds):
             weights = network.initial_weights(seed, features, device)
             kernel = empirical_ntk(network.layer_gradients(x, weights))
-            eigenvalues = torch.linalg.eigvalsh(kernel)
-            extremes[:, i, j] = eigenvalues[-1].item(), eigenvalues[0].item()
+            eigenvalues = to_numpy(xp(kernel).linalg.eigvalsh(kernel))
+            extremes[:, i, j] = eigenvalues[-1], eigenvalues[0]
     rates = np.stack(
         [np.broadcast_to(1 / extremes[0].max(axis=0), extremes[0].shape), 1 / extremes[0]]
     )
     residuals = np.full((len(RULES), len(a.depths), len(a.seeds), a.steps + 1), math.nan)
 
-    def runs() -> Iterator[None]:
-        for rule, i, j in np.ndindex(residuals.shape[:3]):
+    runs = progress(
+        np.ndindex(residuals.shape[:3]), residuals[..., 0].size, f"descent {a.dataset.stem}"
+    )
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is recorded as such
+        for rule, i, j in runs:
             weights = networks[i].initial_weights(a.seeds[j], features, device)
             path = descent.descend(x, y, weights, networks[i], rates[rule, i, j])
             for step, residual in enumerate(islice(path, a.steps + 1)):
                 residuals[rule, i, j, step] = residual
                 if not math.isfinite(residual):
                     break
-            yield
-
-    for _ in progress(runs(), residuals[..., 0].size, f"descent {a.dataset.stem}"):
-        pass
     with write_hdf5(a.output, a.record) as file:
         file["residual"] = residuals
         file["learning_rate"] = rates

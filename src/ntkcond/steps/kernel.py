@@ -2,8 +2,9 @@
 
 from argparse import Namespace
 
-import torch
+import numpy as np
 
+from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.ntk.empirical import ntk_tiles, tile_count, tile_size
 from ntkcond.run import command
@@ -21,7 +22,7 @@ def main(arguments: Namespace) -> None:
     device = resolve_device(a.device)
     use_threads(a.threads)
     with read_hdf5(a.dataset) as file:
-        x = torch.from_numpy(file["x"][:])
+        x = file["x"][:]
     samples, features = x.shape
     n, blocks = blocks_of(samples, a.block, a.dataset.stem)
     require_memory(kernel_need(n, samples, features, network.depth, network.width), device)
@@ -36,7 +37,7 @@ def main(arguments: Namespace) -> None:
         for s, seed in enumerate(a.seeds):
             gradients = network.initial_gradients(seed, features, device)
             for b in range(blocks):
-                factors = gradients(x[b * n : (b + 1) * n].to(device, torch.float64))
+                factors = gradients(put(x[b * n : (b + 1) * n].astype(np.float64), device))
                 for tile in ntk_tiles(factors):
                     yield s, b, tile
 
@@ -46,13 +47,12 @@ def main(arguments: Namespace) -> None:
             features=features, left_out=samples - blocks * n,
         )  # fmt: skip
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
-        count = len(a.seeds) * blocks * tile_count(n, tile_size(device))
+        count = len(a.seeds) * blocks * tile_count(n, tile_size(put(x[:1], device)))
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
         for s, b, (rows, columns, values) in progress(tiles(), count, label):
-            values = values.cpu().numpy()
+            values = to_numpy(values)
             kernel[s, b, rows, columns] = values
-            if rows != columns:
-                kernel[s, b, columns, rows] = values.T
+            kernel[s, b, columns, rows] = values.T
 
 
 if __name__ == "__main__":

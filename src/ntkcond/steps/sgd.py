@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ntkcond.arrays import cuda
 from ntkcond.networks.mlp import MLP
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -29,7 +30,7 @@ def main(arguments: Namespace) -> None:
     """Writes `ntkcond.training.history.MEASURES`, (seeds, learning_rates, epochs) float64 each, and
     diverged_epoch, (seeds, learning_rates) int64 (`ntkcond.training.history.History`)."""
     a = arguments
-    device = resolve_device(a.device)
+    device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
     make_repeatable(a.tf32)
     task = read_task(a.dataset)
@@ -106,7 +107,7 @@ def read_task(path: Path) -> Task:
 
 def device_name(device: torch.device) -> str:
     """cpu, or what the GPU calls itself."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return cuda.name_of(device) if device.type == "cuda" else device.type
 
 
 def runs_together(network: MLP, batch: int, task: Task, runs: int, device: torch.device) -> int:
@@ -121,7 +122,7 @@ def runs_together(network: MLP, batch: int, task: Task, runs: int, device: torch
     if device.type == "cpu":
         return 1
     # of all memory, not of what is free now: a resumed run has to find the same number
-    half = torch.cuda.get_device_properties(device).total_memory / 2
+    half = cuda.total_memory(device) / 2
     return next(count for count in range(runs, 0, -1) if count == 1 or need(count).bytes < half)
 
 

@@ -4,8 +4,8 @@ from argparse import Namespace
 
 import h5py
 import numpy as np
-import torch
 
+from ntkcond.arrays.backend import Array, Device, put, xp
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.spectrum import linear_spectrum_record, rounding, spectrum_record, with_norm
 from ntkcond.run import command
@@ -51,10 +51,10 @@ def main(arguments: Namespace) -> None:
                 for b, block in enumerate(inputs):
                     kernel = read_kernel(kernels, (s, b), device)
                     if linear:
-                        block = torch.from_numpy(block).to(device, torch.float64)
-                        yield linear_spectrum_record(kernel, bounds[b], relative, block, linear)
+                        moved = put(block.astype(np.float64), device)
+                        yield linear_spectrum_record(kernel, bounds[b], relative, moved, linear)
                     else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-                        trace = kernel.diagonal().sum().item()
+                        trace = float(xp(kernel).linalg.trace(kernel))
                         yield spectrum_record(kernel, bounds[b], relative * trace)
 
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
@@ -70,16 +70,15 @@ def main(arguments: Namespace) -> None:
         )  # fmt: skip
 
 
-def read_kernel(
-    kernels: h5py.Dataset, which: tuple[int, int], device: torch.device
-) -> torch.Tensor:
+def read_kernel(kernels: h5py.Dataset, which: tuple[int, int], device: Device) -> Array:
     """One of them, by bands of rows of some 64 MB: of a GPU's kernel the host never holds more."""
     n = kernels.shape[-1]
-    kernel = torch.empty(n, n, dtype=torch.float64, device=device)
+    like = put(np.empty(0), device)
+    kernel = xp(like).empty((n, n), dtype=like.dtype, device=device)
     band = max(1, 2**23 // n)
     for start in range(0, n, band):
         rows = slice(start, min(start + band, n))
-        kernel[rows] = torch.from_numpy(kernels[(*which, rows)]).to(device)
+        kernel[rows] = put(kernels[(*which, rows)], device)
     return kernel
 
 

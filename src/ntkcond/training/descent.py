@@ -7,15 +7,14 @@ descent, the link behind the paper's Section 6. Wide networks keep their NTK; th
 
 from collections.abc import Iterator, Sequence
 
-import torch
-
+from ntkcond.arrays.backend import Array, xp
 from ntkcond.networks.mlp import MLP
 
 
 def descend(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    weights: Sequence[torch.Tensor],
+    x: Array,
+    y: Array,
+    weights: Sequence[Array],
     network: MLP,
     learning_rate: float,
 ) -> Iterator[float]:
@@ -24,13 +23,14 @@ def descend(
     x: (n, d), y: (n,), weights: W¹ … Wᴸ⁺¹ with one output, all float64 and trained. One step:
     Wˡ ← Wˡ − η Σᵢ rᵢ δˡᵢ αˡ⁻¹ᵢᵀ.
     """
+    functions = xp(x)
     while True:
         factors = network.layer_gradients(x, weights)
-        residual = (factors[-1].forward @ weights[-1].T).squeeze(1) - y
-        yield torch.linalg.vector_norm(residual).item()
+        residual = (factors[-1].forward @ weights[-1].T)[:, 0] - y
+        yield float(functions.linalg.vector_norm(residual))
+        step = learning_rate * residual
         for w, (forward, backward) in zip(weights, factors, strict=True):
             if backward is None:  # of the last layer: δ = 1
-                gradient = (residual @ forward)[None]
+                w -= step @ forward
             else:
-                gradient = (backward * residual[:, None]).T @ forward
-            w.sub_(gradient, alpha=learning_rate)
+                w -= (backward * step[:, None]).T @ forward

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ntkcond.arrays import cuda
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
@@ -221,7 +222,8 @@ def epochs(
             size = rows.shape[1]
             if size not in steps:
                 on_gpu = device.type == "cuda"
-                steps[size] = _recorded(step, rows, [*weights, loss, correct]) if on_gpu else step
+                state = [*weights, loss, correct]
+                steps[size] = cuda.recorded(step, rows, state) if on_gpu else step
             steps[size](rows)
         train = (loss / n).cpu().numpy(), (correct / n).cpu().numpy()
         test = (np.full(len(runs), np.nan),) * 2
@@ -250,29 +252,3 @@ def flops_per_epoch(
 def _product(a: torch.Tensor, b: torch.Tensor, factor: float) -> torch.Tensor:
     """factor · a b along the leading axis, in one call."""
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=factor)
-
-
-def _recorded(
-    step: Callable[[torch.Tensor], None], rows: torch.Tensor, state: list[torch.Tensor]
-) -> Callable[[torch.Tensor], None]:
-    """The step as a CUDA graph, for batches of the shape of `rows`: its many small kernels start
-    as one. `state`, the tensors that the step changes, keeps its values."""
-    static_rows = rows.clone()
-    kept = [tensor.clone() for tensor in state]
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # libraries set themselves up before the recording
-        for _ in range(3):
-            step(static_rows)
-    torch.cuda.current_stream().wait_stream(stream)
-    for tensor, before in zip(state, kept, strict=True):
-        tensor.copy_(before)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step(static_rows)
-
-    def replay(rows: torch.Tensor) -> None:
-        static_rows.copy_(rows)
-        graph.replay()
-
-    return replay

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from ntkcond.artefacts.claims.claim import Claim, Claims, Finding, Findings, Test, short
@@ -44,21 +43,21 @@ def _measured() -> dict[str, Draws]:
     """Of every width and seed, for relu and linear: ratios of norms, and angles, of embeddings and
     of gradients; the entries of K relative to those of G; and κ̄/κ₀ of six random samples. The NTK
     is the layer-wise one, which tests hold against autograd."""
-    x = torch.from_numpy(_inputs())
-    gram = (x @ x.T).numpy()
+    x = _inputs()
+    gram = x @ x.T
     norms = np.sqrt(np.diag(gram))
-    six = torch.from_numpy(np.random.default_rng(1).standard_normal((6, FEATURES)))
-    kappa0 = torch.linalg.cond(six @ six.T).item()
+    six = np.random.default_rng(1).standard_normal((6, FEATURES))
+    kappa0 = np.linalg.cond(six @ six.T)
     found: dict[str, dict[int, list]] = {}
     for width, seed in itertools.product(WIDTHS, SEEDS):
         relu, linear = (MLP(ACTIVATIONS[name], DEPTH, width) for name in ("relu", "linear"))
-        weights = [torch.from_numpy(w) for w in relu.weights(seed, FEATURES)]
+        weights = relu.weights(seed, FEATURES)
         kernel = empirical_ntk(linear.layer_gradients(six, weights))
-        draw = {"linear κ": np.array([torch.linalg.cond(kernel).item() / kappa0])}
+        draw = {"linear κ": np.array([np.linalg.cond(kernel) / kappa0])}
         for name, network in (("relu", relu), ("linear", linear)):
             factors = network.layer_gradients(x, weights)
-            embedded = (factors[-1].forward @ factors[-1].forward.T).numpy()
-            kernel = empirical_ntk(factors).numpy()
+            embedded = factors[-1].forward @ factors[-1].forward.T
+            kernel = empirical_ntk(factors)
             draw[f"{name} kernel"] = (kernel / gram)[np.triu_indices(len(x))]
             for what, products in (("embedding", embedded), ("gradient", kernel)):
                 lengths = np.sqrt(np.diag(products))

@@ -1,0 +1,1 @@
+"""One code for NumPy arrays, on a CPU, and torch tensors, on a GPU."""
