@@ -53,7 +53,9 @@ def _lines(graph: Graph, paths: Iterable[Path], jobs: Sequence[Job], why: str) -
         if path[0] == "datasets" and path[1] not in _datasets(jobs):
             yield f"{'.'.join(path[:2])} has no effect: {why}"
         elif overriding := _overriding(graph, path, jobs):
-            yield f"{'.'.join(path)}: {value} has no effect, overridden by {overriding}"
+            if set(map(str, overriding.values())) != {str(value)}:
+                words = ", ".join(f"{'.'.join(place)}: {own}" for place, own in overriding.items())
+                yield f"{'.'.join(path)}: {value} has no effect, overridden by {words}"
         else:
             yield f"{'.'.join(path)}: {value} has no effect: {why}"
 
@@ -90,15 +92,15 @@ def _at(config: dict, path: Path) -> object:
     return config
 
 
-def _overriding(graph: Graph, path: Path, jobs: Sequence[Job]) -> str:
+def _overriding(graph: Graph, path: Path, jobs: Sequence[Job]) -> dict[Path, object]:
     """The data sets' own settings that the jobs take in place of the one at `path`."""
     places = [("datasets", name, *path) for name in sorted(_datasets(jobs))]
     own = {place: _at(graph.config, place) for place in places}
-    return ", ".join(
-        f"{'.'.join(place)}: {value}"
+    return {
+        place: value
         for place, value in own.items()
         if value is not None and _has_effect(graph, place, jobs)
-    )
+    }
 
 
 def _datasets(jobs: Iterable[Job]) -> set[str]:

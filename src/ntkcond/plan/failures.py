@@ -1,6 +1,7 @@
 """The last words of a failed run: which job, its error and the fix, its log."""
 
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from ntkcond.plan.reasons import listed
 
 SHOWN = 10  # different errors
+SMALL_FILE = 100_000  # bytes: on a disk with less, a step may not even have written its log
 # Lines of a step's log (ntkcond.run.command): any, and an error.
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "
 ERROR = re.compile(rf"^{STAMP}ntkcond: (.*(?:\n(?!{STAMP}).*)*)", re.M)
@@ -19,45 +21,49 @@ KILLED = (
 
 
 class Failure(NamedTuple):
-    """job: dataset mine. needed_by: artefacts that were not built without it. logs: the step's,
-    and others, such as Slurm's. end: what Snakemake or Slurm says of its end."""
+    """job: dataset mine. needed_by: artefacts that were not built without it. folder: where it ran.
+    logs: the step's, and others, such as Slurm's. end: what Snakemake or Slurm says of its end."""
 
     job: str
     needed_by: Sequence[str]
+    folder: Path
     logs: Sequence[str]
     end: str
 
 
-def of_run(failures: Sequence[Failure], log: str) -> str:
-    """A block for each error. log: Snakemake's own, with all of its messages."""
+def of_run(failures: Sequence[Failure]) -> str:
+    """A block for each error. Jobs that failed by the same share one."""
     errors: dict[str, list[Failure]] = {}
     for failure in failures:
         errors.setdefault(_error(failure), []).append(failure)
-    count = f"{len(failures)} jobs" if len(failures) > 1 else "1 job"
-    first = f", here are the first {SHOWN} errors" if len(errors) > SHOWN else ""
-    return "\n".join([
-        f"\nntkcond: {count} failed{first}. Snakemake's log, with the commands: {log or 'none'}",
-        *(_block(error, same) for error, same in list(errors.items())[:SHOWN]),
-    ])  # fmt: skip
+    blocks = [_block(error, same) for error, same in list(errors.items())[:SHOWN]]
+    if len(errors) > SHOWN:
+        blocks.insert(0, f"ntkcond: {len(failures)} jobs failed. The first {SHOWN} errors:")
+    return "\n\n".join(blocks)
 
 
 def _block(error: str, failures: Sequence[Failure]) -> str:
     needed = dict.fromkeys(name for failure in failures for name in failure.needed_by)
     waiting = f" (needed by {listed(list(needed))})" if needed else ""
-    logs = [log for log in failures[0].logs if Path(log).exists()] or ["none was written"]
+    paths = (failures[0].folder / log for log in failures[0].logs)
+    logs = [_from_here(path) for path in paths if path.exists()] or ["none was written"]
     return "\n".join([
-        "",
-        listed([failure.job for failure in failures]) + waiting,
+        f"ntkcond: {listed([failure.job for failure in failures])} failed{waiting}",
         *(f"    {line}" for line in error.splitlines()),
         f"    log: {', '.join(logs)}",
     ])  # fmt: skip
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _error(failure: Failure) -> str:
     """What the step says, or else how it ended."""
     for log in failure.logs:
         try:
-            found = ERROR.findall(Path(log).read_text("utf-8", errors="replace"))
+            found = ERROR.findall((failure.folder / log).read_text("utf-8", errors="replace"))
         except OSError:
             continue
         if found:
@@ -65,5 +71,6 @@ def _error(failure: Failure) -> str:
             return f"{error}\n{traceback.splitlines()[-1]}" if traceback else error
     if "SIGKILL" in failure.end:
         return KILLED
-    said = f"it ended without an error in its log: {failure.end}. " if failure.end else ""
-    return f"{said}Its messages on the terminal, if any, are above"
+    if shutil.disk_usage(failure.folder).free < SMALL_FILE:
+        return f"the disk of {failure.folder} is full. Free some space and run again"
+    return f"its log has no error. {failure.end}. Its messages on the terminal, if any, are above"

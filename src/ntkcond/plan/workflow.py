@@ -19,6 +19,7 @@ Params are functions of `output`, which Snakemake takes for derived and does not
 matters of them is in the record (`ntkcond.run.record`).
 """
 
+import atexit
 import functools
 import logging
 import os
@@ -48,7 +49,7 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 # What Snakemake says: of no jobs; when it is told to stop; after a failure.
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
 STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
-EXPECTED = (
+SAID_BETTER = (
     "Shutting down, this might take some time.",
     "Exiting because a job execution failed. Look above for error messages",
     "At least one job did not complete successfully.",
@@ -258,46 +259,39 @@ class Plan:
     def start(self) -> None:
         """Before the first job (`onstart`)."""
         run_lock.take(SNAKEMAKE_FOLDER)
+        logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
         self._heard = _Failures(self.workflow.output_settings)
+        # after all that Snakemake says, and after it has left the folder of --directory
+        atexit.register(self._say_what_failed, Path.cwd())
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
         elif self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
 
-    def last_words(self, logs: list[str]) -> None:
-        """After a run that failed or was stopped (`onerror`). logs: Snakemake's own."""
-        failed = [
-            one
-            for job in sorted(self.workflow.scheduler.failed, key=lambda job: job.jobid)
-            for one in (job.jobs if job.is_group() else [job])
-        ]
-        if failed:
-            log = ", ".join(map(self._shown_path, logs))
-            words = failures.of_run([self._failure(job) for job in failed], log)
-        elif self._heard.stopped:
-            words = "ntkcond: stopped. The same command resumes"
-        else:  # an error of Snakemake's, which it has shown
+    def _say_what_failed(self, folder: Path) -> None:
+        groups = self.workflow.scheduler.failed
+        failed = [one for job in groups for one in (job.jobs if job.is_group() else [job])]
+        if self._heard.stopped and not failed:
+            print("\nntkcond: stopped. The same command resumes", file=sys.stderr)
             return
-        self._heard.end(words)
+        left = self.workflow.dag.needrun_jobs()  # not those of which a later attempt succeeded
+        failed = failed or [job for job in left if job.jobid in self._heard.ends]
+        if failed:
+            failed.sort(key=lambda job: job.jobid)
+            words = failures.of_run([self._failure(job, folder) for job in failed])
+            print(f"\n{words}", file=sys.stderr)
 
-    def _failure(self, job) -> failures.Failure:
+    def _failure(self, job, folder: Path) -> failures.Failure:
         rule = job.rule.name
         mine = self.graph.maker(str(job.output[0]))
         left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
         needed_by = [
-            name
-            for name in self.specs
-            if name in left and mine in self.graph.upstream(left[name])
+            name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
         ]
-        end, logs = self._heard.ends.get(job.jobid, ("", job.log))
+        end, logs = self._heard.ends.get(job.jobid, ("Snakemake says why", job.log))
         name = rule if rule in self.specs else job.message or rule
-        return failures.Failure(name, needed_by, [self._shown_path(log) for log in logs], end)
-
-    def _shown_path(self, path: str) -> str:
-        """For a person, who is elsewhere with --directory."""
-        here = Path.cwd() == Path(self.project).resolve()
-        return os.path.relpath(path) if here else os.path.abspath(path)
+        return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
     def _refuse_what_cannot_fit(self, jobs: list[Job]) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -375,7 +369,7 @@ class _WhenJobsAreKnown(logging.Handler):
 
 class _Failures(logging.Handler):
     """Notes how jobs of ours end, and keeps from the terminal what Snakemake says of it: thirty
-    lines with commands, which its log file has, and which would follow the error.
+    lines with the commands, which its log file has.
 
     ends: for each failed job how it ended and its logs. stopped: whether Snakemake was told to.
     """
@@ -385,7 +379,7 @@ class _Failures(logging.Handler):
 
         super().__init__()
         self.ends: dict[int, tuple[str, list[str]]] = {}
-        self.stopped = self._over = False
+        self.stopped = False
         self._of_thread: dict[int, str] = {}  # which tells of a job right after its exception
         self._logger = logger
         logger.addHandler(self)
@@ -400,22 +394,16 @@ class _Failures(logging.Handler):
         if not _of_a_step(record):
             return
         if _event(record) == "error":
-            self._of_thread[record.thread] = text.rpartition("' ")[2].rstrip(".")
+            self._of_thread[record.thread] = "Its command " + text.rpartition("' ")[2].rstrip(".")
         else:
-            end = record.rule_msg or self._of_thread.pop(record.thread, "")
+            end = record.rule_msg or self._of_thread.pop(record.thread, "Snakemake says why")
             self.ends[record.jobid] = end, list(record.log)
             if not self.stopped:
                 words = f": {record.rule_msg}" if record.rule_msg else ""
                 self._logger.error(f"Job {record.jobid} ({record.rule_name}) failed{words}")
 
-    def end(self, words: str) -> None:
-        """Nothing follows them but what is unexpected."""
-        self._logger.error(words)
-        self._over = True
-
     def _shown(self, record: logging.LogRecord) -> bool:
-        expected = self._over and record.levelno <= logging.INFO
-        return not (expected or _of_a_step(record) or record.getMessage().endswith(EXPECTED))
+        return not (_of_a_step(record) or record.getMessage().endswith(SAID_BETTER))
 
 
 def _event(record: logging.LogRecord) -> str:
