@@ -47,10 +47,18 @@ def test_a_killed_job_leaves_no_word_and_it_is_said_why(failed):
     assert words[1] == f"    {KILLED}"
 
 
-def test_what_slurm_says_counts_where_the_log_says_nothing(failed):
-    words = failed(None, "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'.")
-    assert "its log has no error. SLURM-job '12' failed, SLURM status is: 'OUT_OF" in words[1]
-    assert words[2] == "    log: none was written"
+def test_what_slurm_says_counts_where_the_log_says_nothing(tmp_path):
+    end = "SLURM-job '12' failed, SLURM status is: 'FAILED'"
+    failure = Failure("kernel", [], tmp_path, ["step.log", "12.log"], end)
+    _, why, log = of_run([failure]).splitlines()
+    assert why == f"    its log has no error. {end}"
+    assert log == "    log: none was written"
+    (tmp_path / "12.log").write_text(
+        "…\nslurmstepd-vm: error: Exceeded job memory limit\n", "utf-8"
+    )
+    why, log = of_run([failure]).splitlines()[1:]
+    assert why == f"    its log has no error. {end}. Slurm: Exceeded job memory limit"
+    assert log.endswith("12.log")
 
 
 def test_jobs_with_the_same_error_share_a_block(tmp_path):

@@ -13,6 +13,7 @@ SMALL_FILE = 100_000  # bytes: on a disk with less, a step may not even have wri
 # Lines of a step's log (ntkcond.run.command): any, and an error.
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "
 ERROR = re.compile(rf"^{STAMP}ntkcond: (.*(?:\n(?!{STAMP}).*)*)", re.M)
+SLURM = re.compile(r"^slurmstepd\S*: error: (.*)", re.M)  # exceeded memory limit
 TRACEBACK = "\nTraceback (most recent call last)"
 KILLED = (
     "it was killed (SIGKILL), as the system does when memory runs out. Run fewer jobs at a time"
@@ -61,16 +62,19 @@ def _from_here(path: Path) -> str:
 
 def _error(failure: Failure) -> str:
     """What the step says, or else how it ended."""
+    said_by_slurm: list[str] = []
     for log in failure.logs:
         try:
-            found = ERROR.findall((failure.folder / log).read_text("utf-8", errors="replace"))
+            text = (failure.folder / log).read_text("utf-8", errors="replace")
         except OSError:
             continue
-        if found:
+        said_by_slurm += SLURM.findall(text)
+        if found := ERROR.findall(text):
             error, _, traceback = found[-1].rstrip().partition(TRACEBACK)
             return f"{error}\n{traceback.splitlines()[-1]}" if traceback else error
     if "SIGKILL" in failure.end:
         return KILLED
     if shutil.disk_usage(failure.folder).free < SMALL_FILE:
         return f"the disk of {failure.folder} is full. Free some space and run again"
-    return f"its log has no error. {failure.end}. Its messages on the terminal, if any, are above"
+    slurm = "".join(f". Slurm: {line}" for line in said_by_slurm[-1:])
+    return f"its log has no error. {failure.end}{slurm}"

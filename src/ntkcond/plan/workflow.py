@@ -49,6 +49,7 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 # What Snakemake says: of no jobs; when it is told to stop; after a failure.
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
 STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
+ABOVE = "Snakemake's message is above"
 SAID_BETTER = (
     "Shutting down, this might take some time.",
     "Exiting because a job execution failed. Look above for error messages",
@@ -289,7 +290,7 @@ class Plan:
         needed_by = [
             name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
         ]
-        end, logs = self._heard.ends.get(job.jobid, ("Snakemake says why", job.log))
+        end, logs = self._heard.ends.get(job.jobid, (ABOVE, job.log))
         name = rule if rule in self.specs else job.message or rule
         return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
@@ -394,12 +395,16 @@ class _Failures(logging.Handler):
         if not _of_a_step(record):
             return
         if _event(record) == "error":
-            self._of_thread[record.thread] = "Its command " + text.rpartition("' ")[2].rstrip(".")
+            said = text.rpartition("' ")[2].rstrip(".")  # returned non-zero exit status 1
+            self._of_thread[record.thread] = f"Its command {said}; its messages are above"
         else:
-            end = record.rule_msg or self._of_thread.pop(record.thread, "Snakemake says why")
+            end = self._of_thread.pop(record.thread, ABOVE)
+            words = ""
+            if record.rule_msg:  # of a cluster
+                end = record.rule_msg.partition("For further error")[0].rstrip(". ")
+                words = f": {end}"
             self.ends[record.jobid] = end, list(record.log)
             if not self.stopped:
-                words = f": {record.rule_msg}" if record.rule_msg else ""
                 self._logger.error(f"Job {record.jobid} ({record.rule_name}) failed{words}")
 
     def _shown(self, record: logging.LogRecord) -> bool:
