@@ -128,10 +128,14 @@ def test_a_mistake_is_explained_on_the_terminal(project):
     assert done.returncode != 0
     assert "nan.npy: x has 1 values that are NaN" in done.stdout
     assert "Traceback" not in done.stdout
-    (log,) = set(
-        re.findall(r"/[^,\n]*/logs/slurm/rule_dataset/mine/\d+\.log(?= \(check)", done.stdout)
-    )
-    assert "nan.npy: x has 1 values that are NaN" in Path(log).read_text("utf-8")
+    last = done.stdout[done.stdout.rindex("ntkcond: dataset mine failed") :].splitlines()
+    assert last[1].startswith("    nan.npy: x has 1 values that are NaN")
+    logs = last[2].removeprefix("    log: ").split(", ")
+    assert logs[0] == "results/logs/dataset/mine.log"
+    assert re.search(r"results/logs/slurm/rule_dataset/mine/\d+\.log$", logs[1])
+    for log in logs:
+        assert "nan.npy: x has 1 values that are NaN" in Path(project, log).read_text("utf-8")
+    assert len(last) == 3
     (job,) = requests(done.stdout, "dataset/mine")
     assert (job["MinMemoryNode"], job["TimeLimit"]) == ("4000M", "04:00:00")
 

@@ -48,7 +48,8 @@ def _settings(project: Path, arguments: argparse.Namespace) -> dict:
         key, equals, value = entry.partition("=")
         if not equals:
             raise UserError(f"--config {entry}: must be SETTING=VALUE")
-        settings[key] = config.from_yaml(value, f"--config {key}")
+        update_config(settings, {key: config.from_yaml(value, f"--config {key}")})
+    config.remove_unset(settings)
     return settings
 
 

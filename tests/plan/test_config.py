@@ -13,10 +13,12 @@ from ntkcond.plan.config import (
     check,
     dataset_settings,
     experiment,
+    remove_unset,
     sample_count,
     sweep,
     training,
 )
+from ntkcond.plan.graph import Graph
 from ntkcond.run.errors import UserError
 from ntkcond.training.learning_rates import READINGS
 from ntkcond.training.sgd import CONVENTIONS
@@ -130,6 +132,80 @@ def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
     with pytest.raises(UserError) as caught:
         check(changed(path, value), ROOT)
     assert message in str(caught.value)
+
+
+# Each optional setting of a data set, a value, and other ways to say that there is none.
+OFF = {
+    "source": ("digits", []),
+    "samples": (1000, ["all"]),
+    "seed": (1, [0]),
+    "scale": ([-1, 1], []),
+    "unit_norm": (True, [False]),
+    "hold_out": (300, [0]),
+    "seeds": ([5], [DEFAULT["seeds"]]),
+    "width": (64, [DEFAULT["width"]]),
+    "depths": ([1], [DEFAULT["depths"]]),
+    "block": (40, [DEFAULT["block"]]),
+    "trainable": ("first", ["all"]),
+    "training": ({"epochs": 3, "width": 9}, [{}, {"epochs": None, "width": None}]),
+}
+OF_SPEECH = {
+    "subset": ("dev-clean", ["train-clean-100"]),
+    "mel": (24, [48]),
+    "splice": (8, [16]),
+    "features": (9, [768]),
+    "normalise": ("none", ["global"]),
+    "bad_utterances": ("skip", ["refuse"]),
+    "labels": ("phones.txt", []),
+    "hold_out": (300, [0]),
+}
+
+
+def records(entry: dict) -> list:
+    """What the jobs of a data set with these settings, named digits, are made with."""
+    config = copy.deepcopy(DEFAULT)
+    config["datasets"]["digits"] = copy.deepcopy(entry)
+    remove_unset(config)
+    if entry.get("source") != "librispeech":  # whose files are not here
+        check(config, ROOT)
+    graph = Graph(config, ROOT)
+    jobs = [*graph.upstream(graph.job("fig2")), *graph.upstream(graph.job("fig3"))]
+    return [(job.outputs, dict(job.settings), dict(job.inputs)) for job in jobs]
+
+
+@pytest.mark.parametrize("setting", OFF)
+def test_what_is_set_can_be_taken_back(setting):
+    value, others = OFF[setting]
+    without = records({})
+    assert (records({setting: value}) == without) == (setting == "source")
+    for off in (None, *others):
+        assert records({setting: off}) == without
+
+
+@pytest.mark.parametrize("setting", OF_SPEECH)
+def test_what_is_set_of_speech_can_be_taken_back(setting):
+    speech = {"source": "librispeech", "samples": 1000}
+    value, others = OF_SPEECH[setting]
+    without = records(speech)
+    assert records({**speech, setting: value}) != without
+    for off in (None, *others):
+        assert records({**speech, setting: off}) == without
+
+
+def test_every_optional_setting_can_be_taken_back():
+    schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]
+    assert schema["dataset"]["properties"].keys() == {*OFF, *OF_SPEECH, "file", "mirrors"}
+
+
+def test_a_data_set_can_be_taken_back_and_what_is_needed_cannot():
+    config = changed("datasets.mnist", None)
+    remove_unset(config)
+    check(config, ROOT)
+    assert "mnist" not in config["datasets"]
+    config["width"] = None
+    remove_unset(config)
+    with pytest.raises(UserError, match=r"^width: is missing"):
+        check(config, ROOT)
 
 
 def test_a_missing_setting_is_named():

@@ -160,7 +160,7 @@ def hold_out(utterances: list[Utterance], options: dict, by_speaker: bool) -> np
     everyone = np.unique(speakers)
     if by_speaker:
         if len(everyone) < 2:
-            raise UserError("hold_out: all are of one speaker; none can be held out. Remove it")
+            raise UserError("hold_out: all are of one speaker, none can be held out. Set it to 0")
         order = frames.shuffled([str(speaker) for speaker in everyone], options["seed"])
         return np.isin(speakers, everyone[order[: max(1, round(len(everyone) / HELD_OUT))]])
     left = Counter(speakers.tolist())
@@ -172,7 +172,7 @@ def hold_out(utterances: list[Utterance], options: dict, by_speaker: bool) -> np
             held_out[i] = True
     if not held_out.any():
         raise UserError(
-            "hold_out: no speaker has two utterances, one to train and one to test. Remove it"
+            "hold_out: no speaker has two utterances, one to train and one to test. Set it to 0"
         )
     return held_out
 

@@ -47,7 +47,7 @@ class Samples:
 def hold_out(raw: Raw, count: int, seed: int) -> Raw:
     """Moves `count` random samples into a test split. Raises UserError if the set has one."""
     if raw.x_test is not None:
-        raise UserError("hold_out: this set has a test split of its own. Remove hold_out")
+        raise UserError("hold_out: this set has a test split of its own. Set it to 0")
     if count >= len(raw.x):
         raise UserError(f"hold_out: {count} leaves none of the {len(raw.x)} samples. Lower it")
     order = _stream(seed, "hold_out").permutation(len(raw.x))
@@ -70,7 +70,7 @@ def choose(raw: Raw, samples: int | str, seed: int, scale: Interval | None = Non
         raise UserError(f"samples: {wanted} requested, {available} available. Lower it, or use all")
     if scale is not None and not raw.value_range[0] < raw.value_range[1]:
         value = raw.value_range[0]
-        raise UserError(f"scale: every value is {value}, which scales to nothing. Remove scale")
+        raise UserError(f"scale: every value is {value}, which scales to nothing. Set it to null")
     index = _stream(seed, "order").permutation(available)[:wanted]
     everything = np.arange(0 if raw.x_test is None else len(raw.x_test))
     return Samples(

@@ -92,6 +92,16 @@ def read_command_line(config: dict, given: dict) -> None:
             config[key] = typed(config[key])
 
 
+def remove_unset(config: dict) -> None:
+    """Removes the settings that are null, so that an overlay can take back what config.yaml sets:
+    they are as if nobody had set them."""
+    for key, value in list(config.items()):
+        if value is None:
+            del config[key]
+        elif isinstance(value, dict):
+            remove_unset(value)
+
+
 def from_yaml(text: str, where: str) -> object:
     """A value in YAML. Raises UserError for text that is none."""
     try:
@@ -110,6 +120,8 @@ def dataset_settings(config: dict, name: str) -> dict:
     settings = config["datasets"][name]
     source = settings.get("source", CUSTOM if "file" in settings else name)
     given = {**SOURCES[source].defaults, **settings}
+    if not given.get("hold_out"):  # 0 is the same as none
+        given.pop("hold_out", None)
     options = {key: given[key] for key in sorted(SOURCES[source].settings & given.keys())}
     return {
         "source": source,

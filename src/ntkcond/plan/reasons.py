@@ -38,11 +38,11 @@ def _reasons(
     found = freshness.differences(job) if job else []
     words = in_words(d for d in found if d.aspect != "inputs" or d.name not in will_run)
     if changed := sorted(set(map(str, reason.updated_input)) - will_run):
-        words.append(f"changed file {_listed(changed)}")
+        words.append(f"changed file {listed(changed)}")
     if job:
         rebuilt = (path for files in job.inputs.values() for path in files if path in will_run)
         if rules := dict.fromkeys(freshness.graph.maker(path).rule for path in rebuilt):
-            words.append(f"input rebuilt: {_listed(list(rules))}")
+            words.append(f"input rebuilt: {listed(list(rules))}")
     return words or ["forced by the command line" if reason.forced else "asked for"]
 
 
@@ -72,7 +72,7 @@ def _made_with(job: Job) -> list[str]:
     return [
         f"    step: ntkcond.steps.{made_with['step']}",
         f"    settings: {made_with['settings']}",
-        f"    inputs: {_listed(inputs) or 'none'}",
+        f"    inputs: {listed(inputs) or 'none'}",
         f"    code: {', '.join(made_with['code'])}",
         f"    packages: {packages}",
     ]
@@ -92,10 +92,11 @@ def in_words(differences: Iterable[Difference]) -> list[str]:
     for difference in dict.fromkeys(map(_hashable, differences)):
         kind, words = _in_words(difference)
         kinds.setdefault(kind, []).append(words)
-    return [f"{kind}{_listed(words)}" for kind, words in kinds.items()]
+    return [f"{kind}{listed(words)}" for kind, words in kinds.items()]
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """The first of them, and how many more."""
     more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
     return ", ".join(words[:SHOWN]) + more
 

@@ -7,29 +7,34 @@ held by tests/plan/test_snakemake.py:
   Nothing documented lets a workflow say that a result is out of date for a reason of its own.
 - `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
   to say them in words and to refuse what cannot fit.
-- `workflow.rerun_triggers`, `workflow.touch`: the command line's --rerun-triggers and --touch.
-- `current_basedir`, `config_settings.config`, `cores`: where the Snakefile is, what --config and
-  --cores say.
+- `workflow.dag.jobs`, `workflow.scheduler.failed`: all jobs, and those that failed for good.
+- `workflow.rerun_triggers`, `touch`, `output_settings`: what the command line says of them.
+- `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
+  --configfile and --cores say.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
-- `snakemake.logging.logger` and its event RUN_INFO: the moment at which the jobs are known.
+- `snakemake.logging.logger`, its events and some of its messages: when the jobs are known, how a
+  job ended, and what of it the terminal need not show.
 
 Params are functions of `output`, which Snakemake takes for derived and does not compare: what
 matters of them is in the record (`ntkcond.run.record`).
 """
 
+import atexit
 import functools
 import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+import yaml
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.plan import caption, config, reasons, requests, run_lock
+from ntkcond.plan import caption, config, effects, failures, reasons, requests, run_lock
 from ntkcond.plan.cluster import GPU_AS_CORES
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
@@ -38,8 +43,18 @@ from ntkcond.run.units import size
 
 # The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
 # place of the shell (exec), to be Snakemake's own children and end with it (ntkcond.run.command).
-STEPS = f"exec {shlex.quote(sys.executable)} -m ntkcond.steps"
+STEP = "-m ntkcond.steps"
+STEPS = f"exec {shlex.quote(sys.executable)} {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
+# What Snakemake says: of no jobs; when it is told to stop; after a failure.
+NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
+STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
+ABOVE = "Snakemake's message is above"
+SAID_BETTER = (
+    "Shutting down, this might take some time.",
+    "Exiting because a job execution failed. Look above for error messages",
+    "At least one job did not complete successfully.",
+)
 GPUS = Path("/proc/driver/nvidia/gpus")  # Linux; where it is absent, there is no GPU
 
 
@@ -64,6 +79,7 @@ class Plan:
     def __init__(self, workflow, config_: dict, project: Path) -> None:
         self.workflow, self.config, self.project = workflow, config_, project
         config.read_command_line(config_, workflow.config_settings.config)
+        config.remove_unset(config_)
         config.check(config_, project, scan=not workflow.remote_exec)
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
@@ -86,7 +102,7 @@ class Plan:
             print("ntkcond: the last run was killed; its lock is removed", file=sys.stderr)
         from snakemake.logging import logger
 
-        logger.addHandler(_AtRunInfo(self._say_reasons))
+        logger.addHandler(_WhenJobsAreKnown(self._say_reasons))
 
     @functools.cached_property
     def freshness(self) -> Freshness:
@@ -244,11 +260,39 @@ class Plan:
     def start(self) -> None:
         """Before the first job (`onstart`)."""
         run_lock.take(SNAKEMAKE_FOLDER)
+        logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
+        self._heard = _Failures(self.workflow.output_settings)
+        # after all that Snakemake says, and after it has left the folder of --directory
+        atexit.register(self._say_what_failed, Path.cwd())
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
         elif self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
+
+    def _say_what_failed(self, folder: Path) -> None:
+        groups = self.workflow.scheduler.failed
+        failed = [one for job in groups for one in (job.jobs if job.is_group() else [job])]
+        if self._heard.stopped and not failed:
+            print("\nntkcond: stopped. The same command resumes", file=sys.stderr)
+            return
+        left = self.workflow.dag.needrun_jobs()  # not those of which a later attempt succeeded
+        failed = failed or [job for job in left if job.jobid in self._heard.ends]
+        if failed:
+            failed.sort(key=lambda job: job.jobid)
+            words = failures.of_run([self._failure(job, folder) for job in failed])
+            print(f"\n{words}", file=sys.stderr)
+
+    def _failure(self, job, folder: Path) -> failures.Failure:
+        rule = job.rule.name
+        mine = self.graph.maker(str(job.output[0]))
+        left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
+        needed_by = [
+            name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
+        ]
+        end, logs = self._heard.ends.get(job.jobid, (ABOVE, job.log))
+        name = rule if rule in self.specs else job.message or rule
+        return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
     def _refuse_what_cannot_fit(self, jobs: list[Job]) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -276,8 +320,11 @@ class Plan:
         return self.graph.job(rule, **dict(wildcards.items()))
 
     def _jobs_to_run(self) -> list[Job]:
-        """Of this workflow, whatever others are beside it."""
-        outputs = (list(job.output) for job in self.workflow.dag.needrun_jobs())
+        return self._of_this_workflow(self.workflow.dag.needrun_jobs())
+
+    def _of_this_workflow(self, jobs: Iterable) -> list[Job]:
+        """Snakemake's jobs, without those of other workflows beside this one."""
+        outputs = (list(job.output) for job in jobs)
         makers = (self.graph.maker(str(paths[0])) for paths in outputs if paths)
         return [job for job in makers if job]
 
@@ -290,21 +337,86 @@ class Plan:
         ]
         if found:
             logger.info(reasons.of_run(self.freshness, found))
+        self._say_what_has_no_effect(logger)
+
+    @functools.cache  # noqa: B019  a dry run lists its jobs twice
+    def _say_what_has_no_effect(self, logger: logging.Logger) -> None:
+        given = self.workflow.config_settings
+        if given.overwrite_config:
+            default = yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
+            jobs = self._of_this_workflow(self.workflow.dag.jobs)
+            for line in effects.unused(
+                self.graph, default, given.overwrite_config, given.config, jobs
+            ):
+                logger.warning(f"ntkcond: {line}")
 
     def _elsewhere(self) -> bool:
         """Whether jobs run on other machines than this. A dry run cannot know, and says yes."""
         return self.workflow.remote_exec or self.workflow.non_local_exec_or_dryrun
 
 
-class _AtRunInfo(logging.Handler):
-    """Calls a function once Snakemake has listed the jobs that it will run."""
+class _WhenJobsAreKnown(logging.Handler):
+    """Calls a function once Snakemake has listed the jobs that it will run, or said that it will
+    run none."""
 
     def __init__(self, function: Callable[[logging.Logger], None]) -> None:
         super().__init__()
         self.function = function
 
     def emit(self, record: logging.LogRecord) -> None:
-        from snakemake_interface_logger_plugins.common import LogEvent
-
-        if getattr(record, "event", None) == LogEvent.RUN_INFO:
+        if _event(record) == "run_info" or record.msg == NOTHING_TO_DO:
             self.function(logging.getLogger(record.name))
+
+
+class _Failures(logging.Handler):
+    """Notes how jobs of ours end, and keeps from the terminal what Snakemake says of it: thirty
+    lines with the commands, which its log file has.
+
+    ends: for each failed job how it ended and its logs. stopped: whether Snakemake was told to.
+    """
+
+    def __init__(self, output_settings) -> None:
+        from snakemake.logging import logger
+
+        super().__init__()
+        self.ends: dict[int, tuple[str, list[str]]] = {}
+        self.stopped = False
+        self._of_thread: dict[int, str] = {}  # which tells of a job right after its exception
+        self._logger = logger
+        logger.addHandler(self)
+        if not (output_settings.verbose or output_settings.show_failed_logs):
+            for handler in logger.handlers:
+                if handler.get_name() == "DefaultStreamHandler":
+                    handler.addFilter(self._shown)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        self.stopped |= text.startswith(STOPPED)
+        if not _of_a_step(record):
+            return
+        if _event(record) == "error":
+            said = text.rpartition("' ")[2].rstrip(".")  # returned non-zero exit status 1
+            self._of_thread[record.thread] = f"Its command {said}; its messages are above"
+        else:
+            end = self._of_thread.pop(record.thread, ABOVE)
+            words = ""
+            if record.rule_msg:  # of a cluster
+                end = record.rule_msg.partition("For further error")[0].rstrip(". ")
+                words = f": {end}"
+            self.ends[record.jobid] = end, list(record.log)
+            if not self.stopped:
+                self._logger.error(f"Job {record.jobid} ({record.rule_name}) failed{words}")
+
+    def _shown(self, record: logging.LogRecord) -> bool:
+        return not (_of_a_step(record) or record.getMessage().endswith(SAID_BETTER))
+
+
+def _event(record: logging.LogRecord) -> str:
+    """What Snakemake tells by it, such as run_info or job_error."""
+    return str(getattr(record, "event", ""))
+
+
+def _of_a_step(record: logging.LogRecord) -> bool:
+    """Whether it tells of the failure of a step."""
+    text = {"error": record.getMessage(), "job_error": getattr(record, "shellcmd", "")}
+    return STEP in (text.get(_event(record)) or "")
