@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import h5py
-import torch
+import numpy as np
+from product_rate import product_rate
 
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.activations import ACTIVATIONS
@@ -14,23 +15,13 @@ from ntkcond.ntk import closest_pair
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.spectrum import extreme_eigenvalues
 from ntkcond.plan import cluster
-
-
-def product_rate(n: int = 2048) -> float:
-    """float64 operations a second in a matrix product, now."""
-    a, out = torch.randn(n, n, dtype=torch.float64), torch.empty(n, n, dtype=torch.float64)
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        torch.mm(a, a, out=out)
-        seconds.append(time.perf_counter() - start)
-    return 2 * n**3 / min(seconds)
+from ntkcond.run.machine import use_threads
 
 
 def report(name: str, seconds: float, work: cluster.Work, rate: float) -> None:
     predicted = work.operations / rate
     print(
-        f"{name}: {seconds:.2f} s, predicted {predicted:.2f} s at {rate / 1e9:.0f} GFLOP/s:"
+        f"{name}: {seconds:.2f} s, predicted {predicted:.2f} s at {rate / 1e9:.0f} Gflop/s:"
         f" {predicted / seconds:.2f} of it",
         flush=True,
     )
@@ -46,10 +37,10 @@ def main() -> None:
     options.add_argument("--samples", type=int, nargs="*", default=[10_000, 20_000])
     options.add_argument("--all-pairs", action="store_true", help="closest pairs without pruning")
     a = options.parse_args()
-    torch.set_num_threads(a.threads)
+    use_threads(a.threads)
     with h5py.File(a.dataset) as file:
         x = file["x"][:]
-    x = torch.from_numpy(x[distinct_rows(x).index]).double()
+    x = x[distinct_rows(x).index].astype(np.float64)
     features = x.shape[1]
 
     def factors(n: int, depth: int):
@@ -57,7 +48,7 @@ def main() -> None:
 
     extreme_eigenvalues(empirical_ntk(factors(512, 3)))  # libraries load, threads start
     for n in a.kernels:
-        kernel, rate = empirical_ntk(factors(n, 3)), product_rate()
+        kernel, rate = empirical_ntk(factors(n, 3)), product_rate(threads=a.threads)
         start = time.perf_counter()
         extreme_eigenvalues(kernel)
         seconds = time.perf_counter() - start
@@ -66,7 +57,7 @@ def main() -> None:
 
     for n in a.samples:
         for depth in a.depths:
-            rate = product_rate()
+            rate = product_rate(threads=a.threads)
             start = time.perf_counter()
             found = factors(n, depth)
             middle = time.perf_counter()

@@ -26,21 +26,28 @@ def scale(weights: list[np.ndarray]) -> float:
 
 
 def ntkcond(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
-    import torch
-
     from ntkcond.networks.activations import ACTIVATIONS
     from ntkcond.networks.mlp import MLP
     from ntkcond.ntk.empirical import empirical_ntk
 
-    torch.set_num_threads(threads())
     network = MLP(ACTIVATIONS["relu"], len(weights) - 1, weights[-1].shape[1])
-    gradients = network.gradients([torch.from_numpy(w) for w in weights])
-    inputs = torch.from_numpy(x)
-    return lambda: empirical_ntk(gradients(inputs)).numpy()
+    gradients = network.gradients(weights)
+    return lambda: empirical_ntk(gradients(x))
 
 
-def matrix_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
-    """No NTK, the yardstick: n × m by m × n, of torch."""
+def numpy_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
+    """No NTK, a yardstick: n × m by m × n, of NumPy."""
+    n, width = len(x), weights[-1].shape[1]
+    a, b, out = (
+        np.ones((n, width), x.dtype),
+        np.ones((n, width), x.dtype),
+        np.empty((n, n), x.dtype),
+    )
+    return lambda: np.matmul(a, b.T, out=out)
+
+
+def torch_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
+    """The same, of torch."""
     import torch
 
     torch.set_num_threads(threads())

@@ -2,6 +2,7 @@
 and memory, each in a process of its own, in turn. And the spectra of many small kernels."""
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,32 +15,37 @@ from statistics import median
 
 import numpy as np
 import psutil
-import torch
+import threadpoolctl
+from product_rate import product_rate
 
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import spectrum
 from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.run.machine import use_threads
 
 
-def ntk(n: int, features: int = 64, width: int = 256, seed: int = 0) -> torch.Tensor:
-    x = torch.from_numpy(np.random.default_rng(seed).standard_normal((n, features)))
+def ntk(n: int, features: int = 64, width: int = 256, seed: int = 0) -> np.ndarray:
+    x = np.random.default_rng(seed).standard_normal((n, features))
     network = MLP(ACTIVATIONS["relu"], 3, width)
     return empirical_ntk(network.initial_gradients(seed, features)(x))
 
 
-def ours(kernel: torch.Tensor) -> tuple[float, float]:
+def ours(kernel: np.ndarray) -> tuple[float, float]:
     found = spectrum.extreme_eigenvalues(kernel)
     return found.lambda_max, found.lambda_min
 
 
-def full_torch(kernel: torch.Tensor) -> tuple[float, float]:
-    values = torch.linalg.eigvalsh(kernel)
+def full_torch(kernel: np.ndarray) -> tuple[float, float]:
+    import torch
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    values = torch.linalg.eigvalsh(torch.from_numpy(kernel))
     return values[-1].item(), values[0].item()
 
 
-def full_numpy(kernel: torch.Tensor) -> tuple[float, float]:
-    values = np.linalg.eigvalsh(kernel.numpy())
+def full_numpy(kernel: np.ndarray) -> tuple[float, float]:
+    values = np.linalg.eigvalsh(kernel)
     return values[-1], values[0]
 
 
@@ -47,11 +53,11 @@ ROUTES = {"ours": ours, "torch": full_torch, "numpy": full_numpy}
 
 
 def measure(route: str, path: str, threads: int) -> None:
-    """Prints seconds, bytes of memory beyond the kernel, λ_max, λ_min, and the machine's rate."""
-    torch.set_num_threads(threads)
+    """Prints seconds, bytes of memory beyond the kernel, λ_max, λ_min, and the machine's rate of products."""
+    use_threads(threads)
     ROUTES[route](ntk(spectrum.FULL_SPECTRUM_UP_TO + 1))  # libraries load, threads start
-    rate = product_rate()
-    kernel = torch.from_numpy(np.load(path))
+    rate = product_rate(threads=threads)
+    kernel = np.load(path)
     process, done, seen = psutil.Process(), threading.Event(), [0]
     before = process.memory_info().rss
 
@@ -69,12 +75,6 @@ def measure(route: str, path: str, threads: int) -> None:
     print(seconds, max(0, max(seen) - before), *ends, rate)
 
 
-def product_rate(n: int = 2048) -> float:
-    """float64 operations a second in a matrix product."""
-    a, out = torch.randn(n, n, dtype=torch.float64), torch.empty(n, n, dtype=torch.float64)
-    return 2 * n**3 / min(seconds_of(lambda: torch.mm(a, a, out=out)) for _ in range(3))
-
-
 def seconds_of(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
@@ -85,7 +85,7 @@ def large(n: int, threads: int, rounds: int) -> None:
     results: dict[str, list[list[float]]] = {route: [] for route in ROUTES}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.npy")
-        np.save(path, ntk(n).numpy())
+        np.save(path, ntk(n))
         for _ in range(rounds):
             for route in ROUTES:
                 command = [sys.executable, __file__, "--threads", str(threads)]
@@ -99,27 +99,24 @@ def large(n: int, threads: int, rounds: int) -> None:
         print(
             f"{route:6} {seconds:7.2f} s, {ratio:5.2f} times ours; extra memory"
             f" {extra / (8 * n * n):6.3f} of the matrix; λ_max {lambda_max:.15g},"
-            f" λ_min {lambda_min:.10g}; matrix products beside it {rate / 1e9:.0f} GFLOP/s"
+            f" λ_min {lambda_min:.10g}; matrix products beside it {rate / 1e9:.0f} Gflop/s"
         )
 
 
 def small(n: int, blocks: int, threads: int) -> None:
     """All eigenvalues of many small kernels; and their ends alone, by Cholesky and Lanczos."""
-    kernels = torch.stack([ntk(n, seed=seed) for seed in range(blocks)])
-    torch.set_num_threads(threads)
+    kernels = np.stack([ntk(n, seed=seed) for seed in range(blocks)])
+    use_threads(threads)
 
     def in_threads() -> None:
-        torch.set_num_threads(1)
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(torch.linalg.eigvalsh, kernels))
-        torch.set_num_threads(threads)
+        with threadpoolctl.threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+            list(pool.map(np.linalg.eigvalsh, kernels))
 
     ways = {
-        "eigvalsh, one by one": lambda: [torch.linalg.eigvalsh(k) for k in kernels],
-        "eigvalsh, one batch": lambda: torch.linalg.eigvalsh(kernels),
+        "eigvalsh, one by one": lambda: [np.linalg.eigvalsh(k) for k in kernels],
         f"eigvalsh, {threads} at a time": in_threads,
-        "numpy.linalg.eigvalsh": lambda: np.linalg.eigvalsh(kernels.numpy()),
-        "Cholesky and Lanczos": lambda: [spectrum._cholesky_lanczos(k.clone(), 0) for k in kernels],
+        "torch.linalg.eigvalsh": lambda: [full_torch(k) for k in kernels],
+        "Cholesky and Lanczos": lambda: [spectrum._cholesky_lanczos(k.copy(), 0) for k in kernels],
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(3):

@@ -8,6 +8,7 @@ the cores, from results/benchmarks (Snakemake's records) and results/logs.
 """
 
 import argparse
+import contextlib
 import resource
 import statistics
 import subprocess
@@ -17,10 +18,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntkcond.artefacts.costs import record, startup
+from ntkcond.artefacts import costs
 
 PROJECT = Path(__file__).parents[1]
-STEPS = ("kernel", "spectrum", "closest_pair", "sweep", "sgd", "artefact")
+STEPS = ("kernel", "spectrum", "closest_pair", "sweep", "descent", "sgd", "artefact")
 
 
 def seconds(command: list[str], repeats: int) -> tuple[float, float]:
@@ -37,12 +38,11 @@ def seconds(command: list[str], repeats: int) -> tuple[float, float]:
 
 def spent(results: Path, cores: int, elapsed: float) -> pd.DataFrame:
     """Core seconds of a run: start-up and work of each rule's jobs, and what was left over."""
-    records = results / "benchmarks"
     rows = []
-    for path in sorted(records.rglob("*.tsv")):
-        log = results / "logs" / path.relative_to(records).with_suffix(".log")
-        rule = path.relative_to(records).parts[0].removesuffix(".tsv")
-        rows.append({"rule": rule, **record(path), **startup(log)})
+    with contextlib.chdir(results.parent):
+        for path in sorted(costs.RECORDS.rglob("*.tsv")):
+            job = path.relative_to(costs.RECORDS).with_suffix("")
+            rows.append({"rule": job.parts[0], **costs.measures(job.as_posix())})
     jobs = pd.DataFrame(rows).assign(jobs=1)
     table = jobs.groupby("rule", sort=False)[["jobs", "wall_s", "startup_s"]].sum()
     table["work_s"] = table.wall_s - table.startup_s

@@ -21,6 +21,7 @@ N, FEATURES = 203, 6
 def _pruning_of_few_samples(monkeypatch):
     monkeypatch.setattr(module, "BRUTE_FORCE_UP_TO", 0)
     monkeypatch.setattr(module, "LANDMARKS", 40)
+    monkeypatch.setattr(module, "SAMPLES_A_LANDMARK", 5)
     monkeypatch.setattr(module, "DIRECTIONS", 12)
 
 

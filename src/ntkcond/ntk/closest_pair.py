@@ -24,9 +24,9 @@ from ntkcond.arrays.backend import Array, float32_is_exact, xp
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.run.errors import UserError
 
-LANDMARKS = 512
+LANDMARKS, SAMPLES_A_LANDMARK = 512, 8  # at most; fewer for few samples
 DIRECTIONS = 128
-BRUTE_FORCE_UP_TO = 2048  # samples: below, landmarks cost as much as all pairs
+BRUTE_FORCE_UP_TO = 512  # samples: below, landmarks cost as much as all pairs
 PAIRS_AT_ONCE = 2048  # gathered one by one; for more than twice as many, a whole tile is faster
 UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
 UNDERFLOW = 2.0**-100  # more than all that a sum of fewer than 2²⁰ products loses below 2⁻¹²⁶
@@ -294,7 +294,8 @@ def _fast_dtype(unit: UnitGradients) -> str:
 
 
 def ceilings_of(unit: UnitGradients) -> Ceilings:
-    """From `LANDMARKS` samples at even distances and their `DIRECTIONS` leading directions.
+    """From the `DIRECTIONS` leading directions of landmarks, up to `LANDMARKS` samples at even
+    distances.
 
     Let G hold the landmarks' unit gradients (parameters × landmarks), M = GᵀG their cosines, T the
     leading eigenvectors of M over the roots of their eigenvalues, all of it as computed, and
@@ -306,8 +307,8 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     """
     n, dtype = len(unit.index), _fast_dtype(unit)
     functions, device = xp(unit.index), unit.index.device
-    landmarks = functions.arange(min(LANDMARKS, n), device=device) * n // min(LANDMARKS, n)
-    count = len(landmarks)
+    count = min(LANDMARKS, -(-n // SAMPLES_A_LANDMARK))
+    landmarks = functions.arange(count, device=device) * n // count
     gram = unit.cosines(landmarks, landmarks)
     eigenvalues, vectors = functions.linalg.eigh((gram + gram.T) / 2)
     # directions with a tiny share of the landmarks would only amplify rounding

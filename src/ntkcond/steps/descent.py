@@ -58,6 +58,9 @@ def main(arguments: Namespace) -> None:
     )
     with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is recorded as such
         for rule, i, j in runs:
+            if rule and rates[rule, i, j] == rates[0, i, j]:  # the same run again
+                residuals[rule, i, j] = residuals[0, i, j]
+                continue
             weights = networks[i].initial_weights(a.seeds[j], features, device)
             path = descent.descend(x, y, weights, networks[i], rates[rule, i, j])
             for step, residual in enumerate(islice(path, a.steps + 1)):
