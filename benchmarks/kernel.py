@@ -6,8 +6,8 @@
 Each package works in an environment of its own, benchmarks/environments/NAME, made the first time
 (a network is needed for that), and in a process of its own that keeps x and the weights
 (`kernel_worker.py`). In each repeat they compute one after the other, each right after a matrix
-product of (n × m) (m × n), by the faster of NumPy and torch. All must agree with ours on the same weights, within 1e-12 of
-√(K_ii K_jj) in float64. Writes kernel.csv, .pdf and .png.
+product of (n × m) (m × n), by the faster of NumPy and torch. All must agree with ours on the same
+weights, within 1e-12 of √(K_ii K_jj) in float64. Writes kernel.csv, .pdf and .png.
 
 Share of the rate: useful operations a second, in units of the matrix product's. Useful: two
 products a layer for each entry of K on and below the diagonal, one forward and one backward pass;

@@ -38,11 +38,8 @@ def ntkcond(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
 def numpy_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
     """No NTK, a yardstick: n × m by m × n, of NumPy."""
     n, width = len(x), weights[-1].shape[1]
-    a, b, out = (
-        np.ones((n, width), x.dtype),
-        np.ones((n, width), x.dtype),
-        np.empty((n, n), x.dtype),
-    )
+    a, b = np.ones((2, n, width), x.dtype)
+    out = np.empty((n, n), x.dtype)
     return lambda: np.matmul(a, b.T, out=out)
 
 

@@ -53,7 +53,7 @@ ROUTES = {"ours": ours, "torch": full_torch, "numpy": full_numpy}
 
 
 def measure(route: str, path: str, threads: int) -> None:
-    """Prints seconds, bytes of memory beyond the kernel, λ_max, λ_min, and the machine's rate of products."""
+    """Prints seconds, bytes of memory beyond the kernel, λ_max, λ_min, and the machine's rate."""
     use_threads(threads)
     ROUTES[route](ntk(spectrum.FULL_SPECTRUM_UP_TO + 1))  # libraries load, threads start
     rate = product_rate(threads=threads)

@@ -8,7 +8,7 @@ job that ends early costs nothing, a job that runs out of time must start again.
 import math
 from typing import NamedTuple
 
-from ntkcond.run.needs import COORDINATES, FLOAT64, INTERPRETER, kernel_file_bytes
+from ntkcond.run.needs import COORDINATES, FLOAT64, INTERPRETER, TORCH, kernel_file_bytes
 
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
 # on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
@@ -32,7 +32,7 @@ MARGIN = 1.25
 # In a job, Snakemake runs twice, one in the other: 126 MB each, measured with 9.27. The rest is
 # for srun and cached files.
 SNAKEMAKE = 300_000_000
-START = 10  # minutes: three Pythons, one with torch, from a shared file system; a trivial job: 0.3
+START = 10  # minutes: three Pythons from a shared file system; a trivial job: 0.3
 
 # For a user's own data set, whose size is unknown until its file exists.
 UNKNOWN_MEGABYTES = 4000
@@ -64,7 +64,7 @@ def minutes(work: Work | None, threads: float, attempt: int) -> int:
 
 def dataset_need(available: int, features: int) -> int:
     """Bytes while all available samples are read and some are chosen and scaled: a few copies."""
-    return INTERPRETER + 4 * FLOAT64 * available * features
+    return INTERPRETER + TORCH + 4 * FLOAT64 * available * features
 
 
 def dataset_work(available: int, features: int, hours: float = 0) -> Work:

@@ -41,7 +41,9 @@ def megabytes(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: 
         count = _at_sizes(cluster.dataset_need, settings, rule, wildcards)
     else:
         found = need(settings, rule, wildcards)
-        count = found and found.bytes
+        # `auto` may find a GPU, and then torch computes; training has counted it
+        torch = needs.TORCH if settings["device"] != "cpu" and rule != "sgd" else 0
+        count = found and found.bytes + torch
     return cluster.megabytes(count, attempt)
 
 

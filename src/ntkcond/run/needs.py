@@ -6,7 +6,8 @@ The Snakefile reads this for the jobs' `mem_mb`: standard library only.
 from typing import NamedTuple
 
 FLOAT64, FLOAT32 = 8, 4
-INTERPRETER = 400_000_000  # Python with torch loaded
+INTERPRETER = 150_000_000  # Python with NumPy and SciPy loaded
+TORCH = 250_000_000  # more, with torch
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
@@ -58,9 +59,10 @@ def train_need(
     weights = width * features + depth * width**2  # at most as many outputs as neurons
     per_batch = batch * (2 * features + (2 * depth + 4) * width)
     per_run = FLOAT32 * (per_batch + 4 * TEST_ROWS * width) + (FLOAT32 + 2 * FLOAT64) * weights
+    read = 2 * FLOAT32 * (samples + test_samples) * features
     return Need(
         f"training {together} networks of depth {depth}, width {width} on {samples} samples",
-        INTERPRETER + 2 * FLOAT32 * (samples + test_samples) * features + together * per_run,
+        INTERPRETER + TORCH + read + together * per_run,
         "Lower samples, batch or width in the config",
     )
 
