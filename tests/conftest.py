@@ -4,17 +4,21 @@ import os
 import shutil
 from pathlib import Path
 
+# Small matrices gain nothing from threads, which would wait for each other on a busy machine.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import pytest
-import torch
 from filelock import FileLock
 
 from workflow import copy_of_the_project, snakemake
 
+# The longest, and those that only wait: at the end, one alone would keep a processor idle.
+FIRST = ("test_slurm.py", "test_faults.py", "test_sgd.py", "test_workflow.py")
 
-@pytest.fixture(scope="session", autouse=True)
-def _few_threads():
-    """Tests of small matrices gain nothing from more threads, and share the machine."""
-    torch.set_num_threads(2)
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
 @pytest.fixture(scope="session")

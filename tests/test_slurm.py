@@ -15,6 +15,7 @@ from ntkcond.plan import cluster
 from ntkcond.run import needs
 from workflow import SMALL, copy_of_the_project, environment, skip, write_config
 
+pytestmark = pytest.mark.xdist_group("slurm")  # which share a run
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
 KERNEL = "results/kernels/synthetic/relu/depth2.h5"
 

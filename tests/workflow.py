@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,12 @@ def command(*arguments: str) -> list[str]:
 def environment(project: Path) -> dict[str, str]:
     """In which the project's own copy of the package is imported."""
     return {**os.environ, "PYTHONPATH": str(project / "src")}
+
+
+def at_the_keyboard() -> None:
+    """To be run in a new process, for Ctrl-C to reach it: where pytest runs in the background of a
+    script, it is ignored, which is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Forks:

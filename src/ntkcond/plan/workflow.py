@@ -21,6 +21,7 @@ import functools
 import logging
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,7 +39,11 @@ from ntkcond.run.units import size
 
 # The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
 # place of the shell (exec), to be Snakemake's own children and end with it (ntkcond.run.command).
-STEPS = f"exec {shlex.quote(sys.executable)} -m ntkcond.steps"
+# GNU's env holds Ctrl-C back until a step can end without a traceback (ntkcond.steps).
+HOLDING_BACK = "env --block-signal=INT "
+if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=False).returncode:
+    HOLDING_BACK = ""  # another system's env
+STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} -m ntkcond.steps"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 GPUS = Path("/proc/driver/nvidia/gpus")  # Linux; where it is absent, there is no GPU
 
