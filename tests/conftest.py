@@ -4,8 +4,10 @@ import os
 import shutil
 from pathlib import Path
 
-# Small matrices gain nothing from threads, which would wait for each other on a busy machine.
+# Small matrices gain nothing from threads; and where they have some, as jobs of training, one that
+# waits for another must not keep it from its processor: that takes ten times as long.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 import pytest
 from filelock import FileLock
