@@ -33,7 +33,7 @@ from workflow import (
 )
 
 KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "5"))
-PATIENCE = 900
+PATIENCE = 900  # seconds; no test needs as much: something hangs
 # What is killed while it is made: a file of each, and what is made from it.
 KERNEL = ["kernels/digits/relu/*", "spectra/digits/relu/*", "conditioning.csv", "fig2.*"]
 VICTIMS = {
@@ -79,12 +79,22 @@ def seconds_of(rule: str, finished: Path) -> float:
     return max(pd.read_csv(record, sep="\t").s.max() for record in records)
 
 
-def wait_until(condition, pause: float = 0.02) -> None:
-    """A quarter of an hour is no moment of any test: something hangs."""
+def wait_until(condition, pause: float = 0.02):
+    """What `condition` returns, once it is true."""
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(pause)
+    return found
+
+
+def suspended(project: Path, rule: str) -> psutil.Process | None:
+    """A running step of a rule, which is held still from now on: time no longer matters."""
+    for step in steps(project, rule):
+        with contextlib.suppress(psutil.Error):
+            step.suspend()
+            return step
+    return None
 
 
 @contextlib.contextmanager
@@ -165,7 +175,7 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
 def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
     """Snakemake, which clears away what a killed job left, does not take the checkpoint. The job
     that it left at work ends by itself, long before it is done."""
-    training = {"learning_rates": [8], "epochs": 300, "batch": 40}
+    training = {"learning_rates": [8], "epochs": 600, "batch": 40}
     config = {**SMALL, "training": {**SMALL["training"], "depths": [1]}}
     config["datasets"] = {"digits": {"hold_out": 1700, "training": training}}
     write_config(project, config)
@@ -176,9 +186,10 @@ def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(pro
     (project / trained).unlink()
     checkpoint = project / "results/training/digits/depth1.checkpoint.h5"
     with running(project, trained) as process:
-        wait_until(checkpoint.exists)
-        assert kill(process, project, "sgd", "snakemake")
+        job = wait_until(lambda: checkpoint.exists() and suspended(project, "sgd"))
+        process.kill()
         process.wait()
+        job.resume()
         wait_until(lambda: not steps(project))
     assert checkpoint.exists()
     assert not (project / trained).exists()
@@ -194,10 +205,11 @@ def test_what_a_killed_run_left_at_work_does_not_write_into_the_next(finished, p
     delete(project, *VICTIMS["closest_pair"])
     write_config(project, {**SMALL, "width": 25})
     with running(project, "results/angles/digits/relu/depth2.h5") as process:
-        wait_until(lambda: steps(project, "closest_pair"))
-        process.kill()  # its jobs go on, for a moment
+        job = wait_until(lambda: suspended(project, "closest_pair"))
+        process.kill()
         process.wait()
         write_config(project, SMALL)
+        job.resume()
         snakemake(project)
     assert contents(project).items() <= contents(finished).items()  # all that something needs
     assert planned(project) == {}
@@ -219,9 +231,7 @@ def test_interrupted_at_the_keyboard_it_ends_without_a_traceback(finished, proje
 def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, project):
     delete(project, *VICTIMS["kernel"], "fig4.*")
     with running(project, "results/fig2.pdf") as first:
-        wait_until(lambda: steps(project, "kernel"))
-        job = steps(project, "kernel")[0]
-        job.suspend()  # for the first run to last longer than the others
+        job = wait_until(lambda: suspended(project, "kernel"))
         snakemake(project, "results/angles.csv")  # nothing to be done, whoever is at work
         for target in ("results/fig2.pdf", "results/fig4.pdf"):  # the same files, and others
             second = snakemake(project, target, check=False)
