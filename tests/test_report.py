@@ -15,7 +15,6 @@ from ntkcond.run.digests import code_digests
 from ntkcond.run.record import short_digest
 from workflow import SMALL, skip, snakemake, write_config
 
-pytestmark = pytest.mark.xdist_group("report")  # which share a browser
 FIGURES = {f"results/{name}.png" for name, spec in SPECS.items() if ".png" in spec.files}
 # Every epoch of every run; the same as a .csv, for reading.
 LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}

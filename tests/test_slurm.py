@@ -14,7 +14,6 @@ from ntkcond.plan import cluster
 from ntkcond.run import needs
 from workflow import ROOT, SMALL, copy_of_the_project, skip, snakemakes, write_config
 
-pytestmark = pytest.mark.xdist_group("slurm")  # which share a run
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
 KERNEL = "results/kernels/synthetic/relu/depth2.h5"
 
