@@ -31,7 +31,7 @@ dag: $(READY)
 test: $(READY)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	.venv/bin/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # Rebuilt only when the versions change.
 $(READY): pyproject.toml

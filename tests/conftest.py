@@ -5,20 +5,44 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+# Small matrices gain nothing from threads; and where they have some, as jobs of training, one that
+# waits for another must not keep it from its processor: that takes ten times as long.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+
 import pytest
 import torch
 from filelock import FileLock
+from xdist.scheduler import LoadScopeScheduling
 
 from ntkcond.arrays.backend import Device
-from ntkcond.run.machine import use_threads
 from one_device import OneDevice
 from workflow import copy_of_the_project, snakemake
 
+# The longest, and those that only wait: at the end, one alone would keep a processor idle.
+FIRST = ("test_slurm.py", "test_faults.py", "test_sgd.py", "test_workflow.py")
+# Files whose tests share what takes long to make; of all others, any worker takes the next test.
+TOGETHER = {
+    "tests/test_slurm.py": "slurm", "tests/test_report.py": "report",
+    "tests/run/test_digests.py": "ran", "tests/run/test_record.py": "ran",
+    "tests/artefacts/test_figures.py": "ran",
+}  # fmt: skip
 
-@pytest.fixture(scope="session", autouse=True)
-def _few_threads():
-    """Tests of small matrices gain nothing from more threads, and share the machine."""
-    use_threads(1)
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+class Groups(LoadScopeScheduling):
+    """What xdist's --dist loadgroup does, which does not work with pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return TOGETHER.get(nodeid.partition("::")[0], nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> Groups:
+    return Groups(config, log)
 
 
 @pytest.fixture(params=["numpy", "torch"])

@@ -1,11 +1,8 @@
 """Every step run once on small data, without Snakemake. Tests that take `ran` import it here."""
 
-import json
 import os
 import pickle
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.plan.graph import Graph, Job
 from speech import write_corpus
-from workflow import ROOT, SMALL
+from workflow import ROOT, SMALL, Forks
 
 STEPS = sorted(
     f"ntkcond.steps.{path.stem}"
@@ -34,6 +31,10 @@ OWN = {
         },
     },
 }  # fmt: skip
+PACKAGES = (
+    "h5py", "matplotlib.figure", "pandas", "psutil", "scipy.special", "sklearn", "soundfile",
+    "torch", "tqdm", "ntkcond.datasets.torchvision_data",
+)  # fmt: skip
 LONG = ("claims", "costs")  # half a minute of Monte Carlo, and what needs it: loaded only
 
 
@@ -44,7 +45,7 @@ class Ran:
 
     folder: Path
     config: dict
-    loaded: dict[str, list[str]]
+    loaded: dict[str, set[str]]
     jobs: list[Job]
 
 
@@ -70,29 +71,31 @@ def run_all(folder: Path) -> Ran:
         wanted = [graph.job(name) for name in SPECS if name not in LONG]
         wanted += [graph.job("dataset", dataset=name) for name in OWN["datasets"]]
         jobs = {job.outputs: job for last in wanted for job in graph.upstream(last)}.values()
-        todo: list = [[step, [step], None, []] for step in STEPS]
-        todo += [
-            [f"data set {source}", ["ntkcond.steps.dataset", module_name(source)], None, []]
+        loaded, server = {}, Forks(*PACKAGES)
+        importing = {step: [step] for step in STEPS}
+        importing |= {
+            f"data set {source}": ["ntkcond.steps.dataset", module_name(source)]
             for source in SOURCES
-        ]
-        todo += [
-            [f"artefact {name}", ["ntkcond.steps.artefact", f"ntkcond.artefacts.{name}"], None, []]
+        }
+        importing |= {
+            f"artefact {name}": ["ntkcond.steps.artefact", f"ntkcond.artefacts.{name}"]
             for name in SPECS
-        ]
+        }
+        for name, modules in importing.items():
+            done, loaded[name] = server.run(folder, None, path=[ROOT / "src"], imports=modules)
+            assert done.returncode == 0, done.stderr
         for job in jobs:
             words = [*shlex.split(graph.command_line(job)), *inputs_of(job)]
-            todo.append([job.outputs[0], [], job.modules[0], [*words, "--output", job.outputs[0]]])
-        done = subprocess.run(
-            [sys.executable, Path(__file__).with_name("run_steps.py")],
-            input=json.dumps(todo), text=True, capture_output=True, check=False,
-        )  # fmt: skip
+            step, output = job.modules[0], job.outputs[0]
+            done, modules = server.run(
+                folder, step, *words, "--output", output, path=[ROOT / "src"]
+            )
+            assert done.returncode == 0, (output, done.stderr)
+            loaded[output] = modules | {step}
+        server.close()
     finally:
         os.chdir(before)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    failed = {name: status for name, (_, status) in found.items() if status}
-    assert not failed, (failed, done.stderr)
-    return Ran(folder, config, {name: modules for name, (modules, _) in found.items()}, list(jobs))
+    return Ran(folder, config, loaded, list(jobs))
 
 
 @pytest.fixture(scope="session")

@@ -410,13 +410,14 @@ CHANGES: dict[str, list[Change]] = {
                 ("artefacts/claims/claim", "artefacts/claims/experiments"),
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
+            (("arrays/backend",),) * 2,
+            (("arrays/cuda", "training/sgd"),) * 2,
             (("steps/network_options",),) * 2,
             (("ntk/empirical",),) * 2,
             (("ntk/closest_pair",),) * 2,
             (("ntk/spectrum", "ntk/rank"),) * 2,
             (("ntk/measure",),) * 2,
             (("ntk/infinite_width", "ntk/dual_activations"),) * 2,
-            (("training/sgd",),) * 2,
             (("training/history",),) * 2,
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,
@@ -442,8 +443,7 @@ CHANGES: dict[str, list[Change]] = {
     " `datasets/speech/phones.py`, `datasets/librispeech.py` (target: a set of speech)": [
         speech(code(f"datasets/{name}.py")) for name in ("speech/log_mel", "librispeech")
     ],
-    "torch": [version("torch")],
-    "scipy": [version("scipy")],
+    "torch; or scipy, for activations and large kernels": [version("torch"), version("scipy")],
     "matplotlib": [version("matplotlib")],
     "scikit-learn, which has the digits": [version("scikit-learn")],
     "torchvision, with which nothing here was read; any other package": [

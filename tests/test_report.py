@@ -153,7 +153,7 @@ def browser(page):
     options.add_experimental_option("prefs", {"download.default_directory": str(page.parent)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    chrome.implicitly_wait(10)
+    chrome.implicitly_wait(60)
     chrome.execute_cdp_cmd("Network.enable", {})
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     chrome.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
@@ -164,7 +164,7 @@ def browser(page):
 
 def until(met, *arguments):
     """Waits for the page to get there: what `met` returns, once it is true."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not (found := met(*arguments)):
         assert time.monotonic() < end, f"{met.__name__}{arguments}"
         time.sleep(0.05)

@@ -5,7 +5,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from ntkcond.plan import cluster
 from ntkcond.run import needs
-from workflow import SMALL, copy_of_the_project, environment, skip, write_config
+from workflow import ROOT, SMALL, copy_of_the_project, skip, snakemakes, write_config
 
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
 KERNEL = "results/kernels/synthetic/relu/depth2.h5"
@@ -40,28 +39,19 @@ def _needs_slurm():
 
 
 def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Runs Snakemake in a copy of the project, with output and errors as a terminal has them."""
-    command = [sys.executable, "-m", "snakemake", *arguments, "--configfile", "small.yaml"]
-    return subprocess.run(
-        command,
-        cwd=project,
-        env=environment(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    """Runs Snakemake in a copy of the project; all that it says is in stdout."""
+    done, _ = snakemakes().run(
+        project, "snakemake", *arguments, "--configfile", "small.yaml",
+        path=[project / "src", ROOT / "tests"], imports=["impatient"],
+    )  # fmt: skip
+    done.stdout += done.stderr
+    return done
 
 
 def on_slurm(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """The same through the profile, asking Slurm more often than one should ask a shared one."""
-    often = (
-        "--slurm-init-seconds-before-status-checks",
-        "2",
-        "--seconds-between-status-checks",
-        "2",
-    )
-    return snakemake(project, "--workflow-profile", "profiles/slurm", *often, *arguments)
+    """The same through the profile."""
+    soon = ("--slurm-init-seconds-before-status-checks", "1")
+    return snakemake(project, "--workflow-profile", "profiles/slurm", *soon, *arguments)
 
 
 def requests(output: str, job: str) -> list[dict[str, str]]:

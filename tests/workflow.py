@@ -1,10 +1,15 @@
 """A copy of the project to run Snakemake in, with a config that takes half a minute."""
 
+import functools
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import h5py
@@ -72,23 +77,63 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "snakemake", "-j2", *arguments, "--configfile", "small.yaml"]
 
 
-def environment(project: Path, *folders: Path) -> dict[str, str]:
-    """In which the project's own copy of the package is imported; `folders` go before it."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, project / "src"]))}
+def environment(project: Path) -> dict[str, str]:
+    """In which the project's own copy of the package is imported."""
+    return {**os.environ, "PYTHONPATH": str(project / "src")}
+
+
+def at_the_keyboard() -> None:
+    """To be run in a new process, for Ctrl-C to reach it: where pytest runs in the background of a
+    script, it is ignored, which is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Forks:
+    """Runs modules of Python without their start-up (tests/forks.py)."""
+
+    def __init__(self, *packages: str) -> None:
+        server = [sys.executable, "-P", Path(__file__).with_name("forks.py"), *packages]
+        pipe = subprocess.PIPE
+        self.server = subprocess.Popen(server, stdin=pipe, stdout=pipe, text=True)
+
+    def run(
+        self,
+        folder: Path,
+        module: str | None,
+        *arguments: str,
+        path: Iterable[Path] = (),
+        imports: Iterable[str] = (),
+    ) -> tuple[subprocess.CompletedProcess, set[str]]:
+        """Like `python -m module arguments` in this folder, with these folders on the path of
+        Python and these modules imported before; and which modules of ntkcond were loaded."""
+        with tempfile.TemporaryDirectory() as output:
+            run = {
+                "folder": str(folder), "module": module, "arguments": arguments, "output": output,
+                "path": [str(each) for each in path], "imports": list(imports),
+            }  # fmt: skip
+            print(json.dumps(run), file=self.server.stdin, flush=True)
+            status = int(self.server.stdout.readline())
+            said = [Path(output, name).read_text("utf-8") for name in ("stdout", "stderr")]
+            loaded = json.loads(Path(output, "loaded").read_text("utf-8"))
+        return subprocess.CompletedProcess([module, *arguments], status, *said), set(loaded)
+
+    def close(self) -> None:
+        self.server.stdin.close()
+        self.server.wait()
+        self.server.stdout.close()
+
+
+@functools.cache
+def snakemakes() -> Forks:
+    return Forks("snakemake.cli", "h5py", "jsonschema", "psutil", "pandas", "yaml")
 
 
 def snakemake(
     project: Path, *arguments: str, check: bool = True, before: tuple[Path, ...] = ()
 ) -> subprocess.CompletedProcess:
-    """Runs Snakemake in a copy of the project, with the copy's own package."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=project,
-        env=environment(project, *before),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Runs Snakemake in a copy of the project, with the copy's own package and `before` in front of
+    it. Its jobs are processes as always."""
+    done, _ = snakemakes().run(project, *command(*arguments)[2:], path=[*before, project / "src"])
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return done

@@ -2,18 +2,22 @@
 
 import logging
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import torch
 
+from ntkcond.plan.workflow import HOLDING_BACK, STEPS
 from ntkcond.run import machine, progress
 from ntkcond.run.errors import UserError
 from ntkcond.run.needs import Need, spectrum_need
-from workflow import ROOT
+from workflow import ROOT, at_the_keyboard
 
 
 def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
@@ -26,7 +30,7 @@ def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monk
             yield item
 
     assert list(progress.progress(items(), 3, "kernel")) == [0, 1, 2]
-    assert "kernel: 1 of 3, about 0 s left" in caplog.messages
+    assert re.fullmatch(r"kernel: 1 of 3, about \d+ s left", caplog.messages[0])
     assert caplog.messages[-1].startswith("kernel: done in")
 
 
@@ -58,6 +62,27 @@ command.run(main, command.parser("A step."))
     assert said in done.stderr
     assert said in log.read_text("utf-8")
     assert ("Traceback" in done.stderr) == (status == 2)
+
+
+@pytest.mark.skipif(not HOLDING_BACK, reason="this system's env cannot hold signals back")
+def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback():
+    """Python itself, which loads before any code of ours, would write one."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    alone = time.monotonic() - started
+    pauses = [*np.linspace(0, 2 * alone, 40), *np.linspace(3 * alone, 0.5, 5)]
+    interrupted = 0
+    for pause in pauses:
+        job = subprocess.Popen(
+            f"{STEPS}.kernel", shell=True, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, preexec_fn=at_the_keyboard,
+        )  # fmt: skip
+        time.sleep(pause)
+        os.killpg(job.pid, signal.SIGINT)
+        said = job.communicate()[1]
+        assert said == "" or "arguments are required" in said
+        interrupted += job.returncode == -signal.SIGINT
+    assert interrupted > 20
 
 
 def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):

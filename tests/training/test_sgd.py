@@ -308,18 +308,19 @@ def test_killed_again_and_again_training_ends_with_the_same_bits(dataset, tmp_pa
     checkpoint = tmp_path / "killed.checkpoint.h5"
     many = {"epochs": 100 * KILLS, "learning-rates": "0.1,0.3,1e9"}
     run(step(dataset, whole, **many))
-    with h5py.File(whole) as file:
-        pause = file.attrs["wall_s"] / KILLS  # saving takes as long again
     chance, kills, resumed = random.Random(1), 0, 0
+
+    def saved() -> int:
+        return checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+
     while kills < KILLS:
         log = tmp_path / f"{kills}.log"
-        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
         process = subprocess.Popen(step(dataset, killed, **many, log=log))
-        while process.poll() is None and (
-            not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before
-        ):
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0, pause))
+        for _ in range(chance.randint(1, 30)):  # epochs of some hundred
+            before = saved()
+            while process.poll() is None and saved() == before:
+                time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.02))
         assert process.poll() is None, "it was too fast to be killed"
         process.send_signal(signal.SIGKILL)
         process.wait()

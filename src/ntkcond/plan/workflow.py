@@ -24,6 +24,7 @@ import functools
 import logging
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -43,8 +44,12 @@ from ntkcond.run.units import size
 
 # The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
 # place of the shell (exec), to be Snakemake's own children and end with it (ntkcond.run.command).
+# GNU's env holds Ctrl-C back until a step can end without a traceback (ntkcond.steps).
+HOLDING_BACK = "env --block-signal=INT "
+if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=False).returncode:
+    HOLDING_BACK = ""  # another system's env
 STEP = "-m ntkcond.steps"
-STEPS = f"exec {shlex.quote(sys.executable)} {STEP}"
+STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 # What Snakemake says: of no jobs; when it is told to stop; after a failure.
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."

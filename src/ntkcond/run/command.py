@@ -152,6 +152,7 @@ def run(
         sys.exit(f"ntkcond: {error}")
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while Python takes all apart
 
 
 def _run(
