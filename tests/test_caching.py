@@ -481,8 +481,8 @@ CHANGES: dict[str, list[Change]] = {
     "`.snakemake` is lost, and `width` changed": [
         one_after_the_other(lose_the_record, setting("width", 25))
     ],
-    "`.snakemake` is lost, and scipy changed": [
-        one_after_the_other(lose_the_record, version("scipy"))
+    "`.snakemake` is lost, and scikit-learn changed": [
+        one_after_the_other(lose_the_record, version("scikit-learn"))
     ],
 }  # fmt: skip
 CASES = [
