@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from ntkcond.arrays.backend import Device
 from one_device import OneDevice
-from workflow import copy_of_the_project, snakemake
+from workflow import command, copy_of_the_project, environment
 
 # The longest, and those that only wait: at the end, one alone would keep a processor idle.
 FIRST = ("test_slurm.py", "test_faults.py", "test_sgd.py", "test_workflow.py")
@@ -76,7 +77,8 @@ def finished(tmp_path_factory, worker_id) -> Path:
         if not (shared / "ready").exists():
             shutil.rmtree(shared, ignore_errors=True)  # of a worker that failed
             shared.mkdir()
-            snakemake(copy_of_the_project(shared / "a project"))
+            place = copy_of_the_project(shared / "a project")
+            subprocess.run(command(), cwd=place, env=environment(place), check=True)
             (shared / "ready").touch()
     return shared / "a project"
 

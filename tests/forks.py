@@ -6,6 +6,7 @@ output: a folder}. Writes stdout, stderr and loaded, the modules of ntkcond, int
 for each line the exit status.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -52,6 +53,7 @@ except BaseException:
     traceback.print_exc()
 loaded = [name for name in sys.modules if name.partition(".")[0] == "ntkcond"]
 (output / "loaded").write_text(json.dumps(loaded), "utf-8")
+atexit._run_exitfuncs()  # what a failed run says last
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(status if isinstance(status, int) else 1)  # to take all apart takes longer than to run
