@@ -46,12 +46,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> Groups:
     return Groups(config, log)
 
 
-@pytest.fixture(params=["numpy", "torch"])
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU")
+
+
+CUDA = [pytest.param("cuda", marks=pytest.mark.cuda)] if torch.cuda.is_available() else []
+
+
+@pytest.fixture(params=["numpy", "torch", *CUDA])
 def device(request) -> Iterator[Device]:
-    """Where to compute: with NumPy on the CPU, or with torch on a device that the CPU plays and
-    that keeps its tensors apart (`one_device`)."""
+    """Where to compute: with NumPy on the CPU, with torch on a device that the CPU plays and that
+    keeps its tensors apart (`one_device`), or on a GPU."""
     if request.param == "numpy":
         yield "cpu"
+    elif request.param == "cuda":
+        yield torch.device("cuda")
     else:
         with OneDevice():
             yield torch.device("cpu")

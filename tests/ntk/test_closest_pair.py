@@ -194,7 +194,7 @@ def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_data, depth, mon
     assert sum(whole) < 0.001 * 5000**2 / 2  # and the others were ruled out
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.cuda
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 def test_closest_pair_on_cuda_is_that_on_the_cpu(activation, depth):
     here, there = (

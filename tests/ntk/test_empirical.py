@@ -162,7 +162,7 @@ def test_closest_pair_leaves_out_gradients_that_vanish(device):
         closest_pair(gradients(put(np.zeros((3, 3)), device)))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.cuda
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_ntk_on_cuda_is_that_on_the_cpu(activation):
     kernels = []

@@ -255,7 +255,7 @@ def test_a_test_loss_that_is_not_finite_is_divergence_too():
     assert history.diverged_epoch.tolist() == [1]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+@pytest.mark.cuda
 def test_a_gpu_gives_what_a_cpu_gives():
     """With the step recorded as a graph, and a smaller last batch."""
     task, runs = random_task(), [Run(1, 0.1), Run(32, 0.3)]
