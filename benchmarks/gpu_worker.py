@@ -1,0 +1,413 @@
+"""One part of `gpu.py`, in a process of its own: rows of its table."""
+
+import argparse
+import functools
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+
+from ntkcond.arrays.backend import Array, put, to_numpy
+from ntkcond.datasets import mnist
+from ntkcond.datasets.samples import choose
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP, GradientMap
+from ntkcond.ntk.closest_pair import ClosestPair, closest_pair
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.spectrum import Extremes, extreme_eigenvalues
+from ntkcond.plan import cluster
+from ntkcond.run.files import write_text
+from ntkcond.run.machine import available_memory
+from ntkcond.steps.sgd import make_repeatable
+from ntkcond.training import sgd
+
+ROOT = Path(__file__).parents[1]
+GPU = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if GPU else "cpu")
+RELU, FEATURES, CLASSES, BATCH = ACTIVATIONS["relu"], 784, 10, 500
+TABLE_1 = [1, 3, 6, 8, 10, 12]  # its depths in the paper
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the parts compute. n: samples, L: hidden layers, m: width."""
+
+    kernels: list[tuple[int, int]]  # n, L
+    tiles: list[int]
+    checked: int  # samples whose kernel the CPU computes too
+    block: int
+    cholesky: int
+    pairs: list[int]
+    trained: int
+    training_depths: list[int]
+    runs: list[int]  # together
+    whole: int
+    width: int
+    training: dict  # beside config/paper.yaml
+
+
+FULL = Sizes(
+    kernels=[(2000, 10), (20_000, 3)], tiles=[512, 2048, 4096], checked=2000, block=512,
+    cholesky=10_000, pairs=[20_000, 60_000], trained=60_000, training_depths=[1, 3, 10],
+    runs=[1, 30], whole=50_000, width=512, training={},
+)  # fmt: skip
+SMALL = Sizes(
+    kernels=[(600, 3)], tiles=[64, 512], checked=300, block=128, cholesky=2100, pairs=[3000],
+    trained=2000, training_depths=[1, 3], runs=[1, 2], whole=2100, width=128,
+    training={"depths": [1, 3], "seeds": [1], "learning_rates": [8, 32], "epochs": 5},
+)  # fmt: skip
+
+
+class Setting(NamedTuple):
+    """Of a call: sizes, the folder of MNIST's raw files (or None), the folder to write to."""
+
+    sizes: Sizes
+    data: Path | None
+    output: Path
+
+
+# Measuring.
+
+
+def row(
+    case: str,
+    seconds: float = math.nan,
+    operations: float = math.nan,
+    rate: tuple[str, float] = ("", math.nan),
+    difference: float = math.nan,
+    tolerance: float = math.nan,
+    gpu_bytes: float = math.nan,
+    result: str = "",
+    failed: bool = False,
+) -> Row:
+    """A line of the table. rate: type and operations a second of a matrix product. difference: the
+    largest to the CPU's, in the units of its tolerance."""
+    wrong = failed or not (difference <= tolerance or math.isnan(tolerance))
+    return {
+        "case": case, "seconds": seconds, "gflops": operations / seconds / 1e9, "type": rate[0],
+        "rate_gflops": rate[1] / 1e9, "share": operations / seconds / rate[1],
+        "difference": difference, "tolerance": tolerance,
+        "verdict": "differs" if wrong else "" if math.isnan(tolerance) else "agrees",
+        "gpu_gb": gpu_bytes / 1e9, "result": result,
+    }  # fmt: skip
+
+
+def timed(compute: Callable, *arguments, repeats: int = 3) -> tuple:
+    """Seconds, the least of some repeats after one to warm up; the result; the peak of GPU memory
+    in bytes."""
+    times = []
+    if GPU:
+        torch.cuda.reset_peak_memory_stats()
+    for _ in range(repeats + 1):
+        synchronise()
+        start = time.perf_counter()
+        result = compute(*arguments)
+        synchronise()
+        times.append(time.perf_counter() - start)
+    return min(times[1:]), result, torch.cuda.max_memory_allocated() if GPU else math.nan
+
+
+def synchronise() -> None:
+    """Waits for the GPU, which works on after a call has returned."""
+    if GPU:
+        torch.cuda.synchronize()
+
+
+def product_rate(name: str) -> tuple[str, float]:
+    """float64, float32 or TF32, and operations a second in a square matrix product of it."""
+    make_repeatable(tf32=name == "TF32")
+    n, dtype = 8192 if GPU else 1024, torch.float64 if name == "float64" else torch.float32
+    a, b, out = (torch.randn(n, n, dtype=dtype, device=DEVICE) for _ in range(3))
+    return name, 2 * n**3 / timed(functools.partial(torch.mm, out=out), a, b, repeats=5)[0]
+
+
+def images(setting: Setting, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """MNIST's if its files are there, else random ones of 10 degrees of freedom: x (n, 784) float32
+    in [−1, 1], y (n,) of 10 classes."""
+    if setting.data:
+        found = choose(mnist.load(setting.data, {}), n, seed=0, scale=(-1, 1))
+        return found.x, found.y
+    rng = np.random.default_rng(0)
+    hidden, mixing = rng.standard_normal((n, CLASSES)), rng.standard_normal((CLASSES, FEATURES))
+    return np.tanh(hidden @ mixing / 3).astype(np.float32), hidden.argmax(1)
+
+
+# Parts.
+
+
+def tests(setting: Setting) -> Iterator[Row]:
+    """All tests that need a GPU."""
+    command = [sys.executable, "-m", "pytest", "-m", "cuda", "-p", "no:cacheprovider"]
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    seconds = time.perf_counter() - start
+    print(done.stdout)
+    last = done.stdout.strip().rpartition("\n")[2]
+    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", last)
+    if not counts:
+        sys.exit("pytest did not run")
+    lost = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
+    result = ", ".join([" ".join(count) for count in counts] + lost)
+    yield row("pytest -m cuda", seconds, result=result, failed=done.returncode != 0)
+
+
+def kernel(setting: Setting) -> Iterator[Row]:
+    """K, forward and backward passes included: the default tile and others. Of some samples the
+    largest difference to NumPy's, in units of √(K_ii K_jj)."""
+    rate, width = product_rate("float64"), setting.sizes.width
+    for n, depth in setting.sizes.kernels:
+        network = MLP(RELU, depth, width)
+        host = images(setting, n)[0].astype(np.float64)
+        chosen = np.sort(np.random.default_rng(1).permutation(n)[: setting.sizes.checked])
+        expected = empirical_ntk(network.initial_gradients(1, FEATURES)(host[chosen]))
+        norms = np.sqrt(expected.diagonal())
+        x, index = put(host, DEVICE), put(chosen, DEVICE)
+        gradients = network.initial_gradients(1, FEATURES, DEVICE)
+        work = cluster.kernel_work(n, n, FEATURES, depth, width, 1).operations
+        for tile in (None, *setting.sizes.tiles):
+            seconds, found, peak = timed(ntk, gradients, x, tile)
+            off = abs(to_numpy(found[index][:, index]) - expected) / norms / norms[:, None]
+            name = f"n = {n:,}, L = {depth}, m = {width}, tile {tile or 'by default'}"
+            yield row(name, seconds, work, rate, float(off.max()), 1e-13, peak)
+
+
+def ntk(gradients: GradientMap, x: Array, tile: int | None) -> Array:
+    return empirical_ntk(gradients(x), tile)
+
+
+def spectra(setting: Setting) -> Iterator[Row]:
+    """All eigenvalues of a block; λ_max and λ_min of a large kernel by Cholesky and Lanczos, a copy
+    of the kernel included. The largest difference, in units of the sum of both error bounds."""
+    rate, network = product_rate("float64"), MLP(RELU, 3, setting.sizes.width)
+    for n in (setting.sizes.block, setting.sizes.cholesky):
+        x = images(setting, n)[0].astype(np.float64)
+        host = empirical_ntk(network.initial_gradients(1, FEATURES)(x))
+        seconds, found, peak = timed(extremes, put(host.copy(), DEVICE))
+        here = extreme_eigenvalues(host)
+        off = [abs(a - b) for a, b in zip(found[:2], here[:2], strict=True)]
+        way = "Cholesky and Lanczos"
+        if here.eigenvalues is not None:
+            off, way = abs(found.eigenvalues - here.eigenvalues), "all eigenvalues"
+        yield row(
+            f"n = {n:,}, {way}", seconds, cluster.spectrum_work(n, n, 0, 0, 0, 1).operations, rate,
+            float(max(off) / (found.error + here.error)), 1.0, peak,
+            f"λ_min = {found.lambda_min:.6g} ± {found.error:.1g}",
+        )  # fmt: skip
+
+
+def extremes(kernel: torch.Tensor) -> Extremes:
+    return extreme_eigenvalues(kernel.clone())
+
+
+def pairs(setting: Setting) -> Iterator[Row]:
+    """The closest pair: the same samples, and the difference of the angles in degrees."""
+    rate, network = product_rate("float64"), MLP(RELU, 3, setting.sizes.width)
+    gradients = network.initial_gradients(1, FEATURES, DEVICE)
+    for n in setting.sizes.pairs:
+        host = images(setting, n)[0].astype(np.float64)
+        x = put(host, DEVICE)
+        seconds, found, peak = timed(pair, gradients, x, repeats=1)
+        here = closest_pair(network.initial_gradients(1, FEATURES)(host))
+        work = cluster.angle_work(n, FEATURES, 3, network.width, 1).operations
+        yield row(
+            f"n = {n:,}, L = 3", seconds, work, rate, abs(found.angle_deg - here.angle_deg), 1e-9,
+            peak, f"samples {found.first}, {found.second}: {found.angle_deg:.6f}°",
+            failed=(found.first, found.second) != (here.first, here.second),
+        )  # fmt: skip
+
+
+def pair(gradients: GradientMap, x: Array) -> ClosestPair:
+    return closest_pair(gradients(x))
+
+
+def training(setting: Setting) -> Iterator[Row]:
+    """SGD: two epochs against the CPU's, the largest relative difference of their losses; then the
+    fastest epoch of several runs together, but for the first, which records CUDA graphs."""
+    task = sgd.classification(*images(setting, setting.sizes.trained))
+    few = sgd.classification(task.x[:5000].numpy(), task.y[:5000].numpy())
+    run = [sgd.Run(1, 4.0)]
+    here = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, "cpu", setting)]
+    for name, tolerance in (("float32", 1e-4), ("TF32", 1e-2))[: 2 if GPU else 1]:
+        rate = product_rate(name)
+        there = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, DEVICE, setting)]
+        off = max(float(abs(a / b - 1).max()) for a, b in zip(there, here, strict=True))
+        yield row(f"L = 3, two epochs, {name}", difference=off, tolerance=tolerance)
+        for depth in setting.sizes.training_depths:
+            network = MLP(RELU, depth, setting.sizes.width)
+            work, _ = sgd.flops_per_epoch(len(task.x), 0, network, FEATURES, CLASSES)
+            for count in setting.sizes.runs:
+                runs = [sgd.Run(seed, 0.1) for seed in range(count)]
+                if GPU:
+                    torch.cuda.reset_peak_memory_stats()
+                found = list(epochs_of(task, depth, runs, 4, DEVICE, setting))
+                seconds = min(epoch.wall_s for epoch in found[1:])
+                peak = torch.cuda.max_memory_allocated() if GPU else math.nan
+                case = f"L = {depth}, an epoch of {len(task.x):,}, runs together: {count}, {name}"
+                yield row(case, seconds, count * work, rate, gpu_bytes=peak)
+
+
+def epochs_of(
+    task: sgd.Task, depth: int, runs: list[sgd.Run], count: int, device, setting: Setting
+) -> Iterator[sgd.Epoch]:
+    network = MLP(RELU, depth, setting.sizes.width)
+    model = sgd.Model(network, sgd.layer_factors(network, FEATURES, "authors"))
+    seeds = [run.seed for run in runs]
+    weights = sgd.stacked_weights(seeds, network, FEATURES, len(task.labels), device)
+    return sgd.epochs(task.on(device), model, weights, runs, BATCH, range(1, count + 1))
+
+
+def whole(setting: Setting) -> Iterator[Row]:
+    """One NTK of all samples from data to κ, by the workflow."""
+    folder = setting.output / "whole"
+    there = sum(file.stat().st_size for file in folder.rglob("*.h5"))  # of a call that was cut off
+    room = min(available_memory(DEVICE), shutil.disk_usage(setting.output).free + there)
+    n = min(setting.sizes.whole, math.isqrt(int(0.8 * room) // 8))
+    source: dict = {"source": "synthetic", "features": FEATURES}
+    if setting.data:
+        source = {"source": "mnist", "scale": [-1, 1]}
+    config = {
+        "seeds": [1], "depths": [3], "activations": ["relu"], "width": setting.sizes.width,
+        "keep_kernels": False, "figures": {"fig2": ["whole"]},
+        "datasets": {"whole": {**source, "samples": n, "block": "all"}},
+    }  # fmt: skip
+    taken = snakemake(setting, "whole", config, "results/conditioning.csv")
+    rate = product_rate("float64")
+    (found,) = pd.read_csv(folder / "results/conditioning.csv").itertuples()
+    size = (n, n, FEATURES, 3, setting.sizes.width, 1)
+    steps = {"kernel": cluster.kernel_work(*size), "spectrum": cluster.spectrum_work(*size)}
+    for step, work in steps.items():
+        record = pd.read_csv(folder / f"results/benchmarks/{step}/whole/relu/depth3.tsv", sep="\t")
+        yield row(f"{step}, n = {n:,}, L = 3", record["s"].iloc[-1], work.operations, rate)
+    yield row(
+        f"from data to κ, n = {n:,}", gpu_bytes=taken, failed=found.verdict != "resolved",
+        result=f"κ = {found.kappa:.4g}, {found.verdict}; λ_min = {found.lambda_min:.6g} ±"
+        f" {found.lambda_min_error:.1g}",
+    )  # fmt: skip
+
+
+def table_1(setting: Setting) -> Iterator[Row]:
+    """Table 1 of config/paper.yaml: its depths."""
+    yield from trained(setting, TABLE_1, ["mnist"], "results/table_generalization.csv")
+
+
+def fig3(setting: Setting) -> Iterator[Row]:
+    """Figure 3 of config/paper.yaml: all depths, those of Table 1 taken from there."""
+    yield from trained(setting, None, ["mnist"], "results/fig3.pdf")
+
+
+def fig3_fashion(setting: Setting) -> Iterator[Row]:
+    """With Fashion-MNIST."""
+    yield from trained(setting, None, ["mnist", "fashion_mnist"], "results/fig3.pdf")
+
+
+def trained(
+    setting: Setting, depths: list[int] | None, datasets: list[str], target: str
+) -> Iterator[Row]:
+    """An artefact of config/paper.yaml by the workflow, of these data sets, or of the digits where
+    MNIST's files are not. A row for each data set and depth."""
+    chosen = {"checkpoint_minutes": 1, **({"depths": depths} if depths else {})}
+    config = {"figures": {"fig3": datasets}, "training": {**chosen, **setting.sizes.training}}
+    if not setting.data:
+        usual = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))["training"]
+        paper = {**usual, **setting.sizes.training}  # the digits have settings of their own
+        paper = {name: paper[name] for name in ("learning_rates", "epochs")}
+        config |= {"figures": {"fig3": ["digits"]}, "datasets": {"digits": {"training": paper}}}
+    taken = snakemake(setting, "paper", config, target, "results/table_generalization.csv")
+    results, rate = setting.output / "paper/results", product_rate("TF32" if GPU else "float32")
+    for found in pd.read_csv(results / "table_generalization.csv").itertuples():
+        with h5py.File(results / f"training/{found.dataset}/depth{found.depth}.h5") as file:
+            seconds, operations = file.attrs["wall_s"], file.attrs["flops"]
+        paper = found.paper_test_accuracy_percent
+        result = f"test accuracy {found.test_accuracy_percent_mean:.2f} %"
+        result += f" (paper: {paper:.2f} %)" if paper == paper else ""
+        case = f"{found.dataset}, L = {found.depth}, {found.epochs} epochs"
+        yield row(case, seconds, operations, rate, gpu_bytes=taken, result=result)
+
+
+def snakemake(setting: Setting, name: str, config: dict, *targets: str) -> float:
+    """Runs the workflow in OUTPUT/name, which keeps what is finished; the peak of GPU memory in
+    bytes, as far as looks twice a second see it."""
+    folder = setting.output / name
+    folder.mkdir(parents=True, exist_ok=True)
+    config |= {"device": DEVICE.type} | ({"data_dir": str(setting.data)} if setting.data else {})
+    overlay = folder / "overlay.yaml"
+    overlay.write_text(yaml.safe_dump(config), "utf-8")
+    files = [*([ROOT / "config/paper.yaml"] if name == "paper" else []), overlay]
+    before, taken = free_gpu_memory(), 0.0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", str(len(os.sched_getaffinity(0))), *targets,
+         "--directory", folder, "--configfile", *files], cwd=ROOT, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        while process.poll() is None:
+            time.sleep(0.5)
+            taken = max(taken, before - free_gpu_memory())
+    except KeyboardInterrupt:  # Snakemake has it too, and ends its jobs
+        process.wait()
+        raise
+    if process.returncode:
+        sys.exit(f"snakemake ended with status {process.returncode}")
+    return taken if GPU else math.nan
+
+
+def free_gpu_memory() -> float:
+    return torch.cuda.mem_get_info()[0] if GPU else 0.0
+
+
+COMPUTE = {
+    part.__name__: part
+    for part in (tests, kernel, spectra, pairs, training, whole, table_1, fig3, fig3_fashion)
+}
+
+
+# A part in its process.
+
+
+def compute(name: str, setting: Setting, identity: str) -> None:
+    """Writes OUTPUT/parts/NAME.json when all is computed."""
+    end_with_parent()
+    start = time.perf_counter()
+    rows = list(COMPUTE[name](setting))
+    found = {"identity": identity, "seconds": time.perf_counter() - start, "rows": rows}
+    write_text(setting.output / "parts" / f"{name}.json", json.dumps(found))
+
+
+def end_with_parent() -> None:
+    """Ends this process and those it started when the caller is killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=COMPUTE)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--identity", help="of machine, code and sizes; kept in the part's file")
+    a = parser.parse_args()
+    compute(a.part, Setting(SMALL if a.small else FULL, a.data, a.output), a.identity)
