@@ -3,13 +3,15 @@
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
+# make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
+#                 Without a GPU: its code on the CPU, at small size (two minutes)
 # make dag        the picture of the rules in docs/extending.md
 # Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures report test faults bench dag clean-venv
+.PHONY: figures report test faults bench gpu dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -23,6 +25,11 @@ faults: $(READY)
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py
+
+# `make gpu MINUTES=9` stops earlier; a second call continues.
+MINUTES ?= 30
+gpu: $(READY)
+	.venv/bin/python benchmarks/gpu.py --minutes $(MINUTES)
 
 # Needs Graphviz.
 dag: $(READY)

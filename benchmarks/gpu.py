@@ -47,19 +47,19 @@ COLUMNS = (  # of what `gpu_worker.row` gives
 PAGE = """\
 # On a GPU
 
-This page says what a CUDA GPU computes, how fast, and whether it agrees with the CPU. `make gpu` writes it,
-from its table `benchmarks/results/gpu/gpu.csv`.
+This page says what a CUDA GPU computes, how fast, and whether it agrees with the CPU. `make gpu`
+writes it, from its table `benchmarks/results/gpu/gpu.csv`.
 {no_gpu}
 | machine | |
 |---|---|
 {facts}
 
 - **Samples**: {samples}.
-- **Share**: counted operations a second, relative to a matrix product's (Gflop/s) of the same type, measured
-  in the same process.
-- **Difference**: the largest to the CPU's result, and its tolerance. Kernels: in units of √(K_ii K_jj).
-  Spectra: in units of the sum of both error bounds. Closest pairs: in degrees; and the pair must be the same.
-  Training: relative difference of the loss.
+- **Share**: counted operations a second, relative to a matrix product's (Gflop/s) of the same type,
+  measured in the same process.
+- **Difference**: the largest to the CPU's result, and its tolerance. Kernels: in units of
+  √(K_ii K_jj). Spectra: in units of the sum of both error bounds. Closest pairs: in degrees; the
+  pair must be the same. Training: relative difference of the loss.
 
 {sections}
 ## Not tried
@@ -67,8 +67,8 @@ from its table `benchmarks/results/gpu/gpu.csv`.
 {not_tried}
 """
 NO_GPU = """
-**No CUDA GPU: torch on the CPU, at small size.** The code of the GPU ran on `torch.device("cpu")`. So this
-page shows that every part runs and agrees with NumPy. It says nothing of a GPU's speed.
+**No CUDA GPU: torch on the CPU, at small size.** The code of the GPU ran on `torch.device("cpu")`.
+So this page shows that every part runs and agrees with NumPy. It says nothing of a GPU's speed.
 """
 
 
@@ -146,7 +146,7 @@ def not_tried(name: str, options: argparse.Namespace, left: float) -> str:
 def run(name: str, facts: dict[str, str], options: argparse.Namespace, left: float) -> str:
     """Runs a part for `left` seconds at most; what became of it, empty if it finished."""
     command = [sys.executable, WORKER, name, "--output", options.output]
-    command += ["--identity", identity(name, facts, options)]
+    command += ["--identity", identity(name, facts, options), "--caller", str(os.getpid())]
     command += ["--small"] if options.small else []
     command += ["--data", options.data] if options.data else []
     log = options.output / "parts" / f"{name}.log"

@@ -24,7 +24,6 @@ import torch
 import yaml
 
 from ntkcond.arrays.backend import Array, put, to_numpy
-from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
@@ -143,6 +142,8 @@ def images(setting: Setting, n: int) -> tuple[np.ndarray, np.ndarray]:
     """MNIST's if its files are there, else random ones of 10 degrees of freedom: x (n, 784) float32
     in [−1, 1], y (n,) of 10 classes."""
     if setting.data:
+        from ntkcond.datasets import mnist  # torchvision, which takes long to load
+
         found = choose(mnist.load(setting.data, {}), n, seed=0, scale=(-1, 1))
         return found.x, found.y
     rng = np.random.default_rng(0)
@@ -383,19 +384,17 @@ COMPUTE = {
 
 def compute(name: str, setting: Setting, identity: str) -> None:
     """Writes OUTPUT/parts/NAME.json when all is computed."""
-    end_with_parent()
     start = time.perf_counter()
     rows = list(COMPUTE[name](setting))
     found = {"identity": identity, "seconds": time.perf_counter() - start, "rows": rows}
     write_text(setting.output / "parts" / f"{name}.json", json.dumps(found))
 
 
-def end_with_parent() -> None:
-    """Ends this process and those it started when the caller is killed."""
-    parent = os.getppid()
+def end_with(caller: int) -> None:
+    """Ends this process and those that it started when the caller was killed."""
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == caller:
             time.sleep(0.2)
         os.killpg(0, signal.SIGKILL)
 
@@ -409,5 +408,8 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--identity", help="of machine, code and sizes; kept in the part's file")
+    parser.add_argument("--caller", type=int, help="the process that started this one")
     a = parser.parse_args()
+    if a.caller:
+        end_with(a.caller)
     compute(a.part, Setting(SMALL if a.small else FULL, a.data, a.output), a.identity)
