@@ -244,9 +244,9 @@ def training(setting: Setting) -> Iterator[Row]:
     fastest epoch of several runs together, but for the first, which records CUDA graphs."""
     task = sgd.classification(*images(setting, setting.sizes.trained))
     few = sgd.classification(task.x[:5000].numpy(), task.y[:5000].numpy())
-    run = [sgd.Run(1, 4.0)]
+    run = [sgd.Run(1, 1.0)]
     here = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, "cpu", setting)]
-    for name, tolerance in (("float32", 1e-4), ("TF32", 1e-2))[: 2 if GPU else 1]:
+    for name, tolerance in (("float32", 1e-4), ("TF32", 3e-3))[: 2 if GPU else 1]:
         rate = product_rate(name)
         there = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, DEVICE, setting)]
         off = max(float(abs(a / b - 1).max()) for a, b in zip(there, here, strict=True))
@@ -297,8 +297,10 @@ def whole(setting: Setting) -> Iterator[Row]:
     for step, work in steps.items():
         record = pd.read_csv(folder / f"results/benchmarks/{step}/whole/relu/depth3.tsv", sep="\t")
         yield row(f"{step}, n = {n:,}, L = 3", record["s"].iloc[-1], work.operations, rate)
+    records = (folder / "results/benchmarks").rglob("*.tsv")
+    seconds = sum(pd.read_csv(record, sep="\t")["s"].iloc[-1] for record in records)
     yield row(
-        f"from data to κ, n = {n:,}", gpu_bytes=taken, failed=found.verdict != "resolved",
+        f"all jobs, n = {n:,}", seconds, gpu_bytes=taken, failed=found.verdict != "resolved",
         result=f"κ = {found.kappa:.4g}, {found.verdict}; λ_min = {found.lambda_min:.6g} ±"
         f" {found.lambda_min_error:.1g}",
     )  # fmt: skip
