@@ -181,6 +181,16 @@ def test_both_routes_agree_on_a_large_kernel(device):
     assert found.lambda_min == pytest.approx(full[0], rel=1e-6)
 
 
+def test_products_with_a_kernel_by_bands_are_those_at_once(device, monkeypatch):
+    kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(100, 40)))
+    monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
+    whole = extreme_eigenvalues(put(kernel.copy(), device))
+    monkeypatch.setattr(spectrum, "ENTRIES_AT_ONCE", 730)  # 7 rows, and 2 in the last
+    bands = extreme_eigenvalues(put(kernel.copy(), device))
+    assert bands.lambda_max == pytest.approx(whole.lambda_max, rel=1e-13)
+    assert abs(bands.lambda_min - whole.lambda_min) <= whole.error
+
+
 @pytest.mark.parametrize("shape", [(30, 7), (7, 30)])
 def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape, device):
     """κ = 10¹⁴ of Φ Φᵀ, which no float64 eigensolver resolves, from Φ with κ = 10⁷."""

@@ -17,6 +17,8 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
 
 UNIT_ROUNDOFF = 2.0**-53
+# cuBLAS has failed on matrix-vector products of 2³¹ entries and more (pytorch issue 17897).
+ENTRIES_AT_ONCE = 2**31 - 1
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
 
 RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
@@ -82,7 +84,9 @@ def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
     n, diagonal = len(kernel), xp(kernel).linalg.diagonal(kernel)
 
     def product(v: np.ndarray) -> np.ndarray:
-        return to_numpy(kernel @ put(v, kernel.device))
+        moved, rows = put(v, kernel.device), ENTRIES_AT_ONCE // n
+        bands = [kernel[start : start + rows] @ moved for start in range(0, n, rows)]
+        return to_numpy(xp(kernel).concat(bands))
 
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
     lambda_max, residual = _largest(n, product, lambda value: 0.0, basis=10)
