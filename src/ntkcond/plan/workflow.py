@@ -40,6 +40,7 @@ from ntkcond.plan.cluster import GPU_AS_CORES
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
 from ntkcond.run.errors import UserError
+from ntkcond.run.machine import has_gpu
 from ntkcond.run.units import size
 
 # The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
@@ -60,7 +61,6 @@ SAID_BETTER = (
     "Exiting because a job execution failed. Look above for error messages",
     "At least one job did not complete successfully.",
 )
-GPUS = Path("/proc/driver/nvidia/gpus")  # Linux; where it is absent, there is no GPU
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -203,7 +203,7 @@ class Plan:
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
         only with device: cuda, because its login node cannot tell what the nodes have."""
-        device, here = self.config["device"], GPUS.exists() and not self._elsewhere()
+        device, here = self.config["device"], not self._elsewhere() and has_gpu()
         return int(device == "cuda" or (device == "auto" and here))
 
     # Artefacts.

@@ -4,6 +4,7 @@ torch takes 1.5 s to load: only what computes with it loads it, and a look for a
 """
 
 import ctypes
+import functools
 import math
 import os
 import sys
@@ -14,7 +15,7 @@ import psutil
 import threadpoolctl
 
 from ntkcond.run.errors import UserError
-from ntkcond.run.needs import Need
+from ntkcond.run.needs import GPU_TILES, Need
 from ntkcond.run.units import size
 
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ Device: TypeAlias = Union[str, "torch.device"]  # "cpu", where NumPy computes, o
 
 def require_memory(need: Need, device: Device = "cpu") -> None:
     """Raises UserError if `need` exceeds the available memory, before any computation."""
-    free = available_memory(device)
-    if need.bytes > free:
-        where = "of GPU memory" if _is_gpu(device) else "of memory"
+    free, needed, where = available_memory(device), need.bytes, "of memory"
+    if _is_gpu(device):
+        needed, where = needed + GPU_TILES, "of GPU memory"
+    if needed > free:
         raise UserError(
-            f"{need.what} needs {size(need.bytes)} {where}, {size(free)} are free. {need.hint}"
+            f"{need.what} needs {size(needed)} {where}, {size(free)} are free. {need.hint}"
         )
 
 
 def resolve_device(name: str) -> Device:
     """The device for "auto", "cpu" or "cuda". Raises UserError for cuda without a CUDA GPU."""
-    if name == "cpu" or (name == "auto" and not _driver_has_a_gpu()):
+    if name == "cpu" or (name == "auto" and not has_gpu()):
         return "cpu"
     import torch
 
@@ -50,7 +52,8 @@ def resolve_device(name: str) -> Device:
     )
 
 
-def _driver_has_a_gpu() -> bool:
+@functools.cache
+def has_gpu() -> bool:
     """Whether NVIDIA's driver has a GPU for this process (CUDA Driver API, cuDeviceGetCount)."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -9,6 +9,7 @@ FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 150_000_000  # Python with NumPy and SciPy loaded
 TORCH = 250_000_000  # more, with torch
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
+GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libraries' workspace
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 TEST_ROWS = 2000  # test samples that pass through the networks at once
