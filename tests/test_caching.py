@@ -443,7 +443,9 @@ CHANGES: dict[str, list[Change]] = {
     " `datasets/speech/phones.py`, `datasets/librispeech.py` (target: a set of speech)": [
         speech(code(f"datasets/{name}.py")) for name in ("speech/log_mel", "librispeech")
     ],
-    "torch; or scipy, for activations and large kernels": [version("torch"), version("scipy")],
+    "torch; array-api-compat; or scipy, for activations and large kernels": [
+        version("torch"), version("array-api-compat"), version("scipy")
+    ],
     "matplotlib": [version("matplotlib")],
     "scikit-learn, which has the digits": [version("scikit-learn")],
     "torchvision, with which nothing here was read; any other package": [

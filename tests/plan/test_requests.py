@@ -82,11 +82,10 @@ JOBS = {
 def test_a_job_asks_for_what_its_sizes_need(rule):
     wildcards, need, work = JOBS[rule]
     assert requests.need(config(), rule, wildcards) == need
-    with_torch = need.bytes + (0 if rule == "sgd" else needs.TORCH)
     for attempt in (1, 3):
+        asked = requests.megabytes(config(device="cuda"), rule, wildcards, attempt)
+        assert asked == cluster.megabytes(need.bytes + needs.CUDA, attempt)
         asked = requests.megabytes(config(), rule, wildcards, attempt)
-        assert asked == cluster.megabytes(with_torch, attempt)
-        asked = requests.megabytes(config(device="cpu"), rule, wildcards, attempt)
         assert asked == cluster.megabytes(need.bytes, attempt)
         assert asked * 1e6 > need.bytes
         for cores in (1, 8):

@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ntkcond.arrays.backend import Array, float32_is_exact, xp
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.run.errors import UserError
@@ -154,6 +156,7 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # told as a UserError
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
     """The gradients that do not vanish. No norm is squared, which might leave float64's range."""
     functions = xp(factors[0].forward)

@@ -41,9 +41,7 @@ def megabytes(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: 
         count = _at_sizes(cluster.dataset_need, settings, rule, wildcards)
     else:
         found = need(settings, rule, wildcards)
-        # `auto` may find a GPU, and then torch computes; training has counted it
-        torch = needs.TORCH if settings["device"] != "cpu" and rule != "sgd" else 0
-        count = found and found.bytes + torch
+        count = found and found.bytes + (needs.CUDA if settings["device"] == "cuda" else 0)
     return cluster.megabytes(count, attempt)
 
 

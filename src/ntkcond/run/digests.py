@@ -24,6 +24,7 @@ SOURCE = Path(__file__).parents[1]
 NO_NUMBERS = ("plan", "run", "why")  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
+    "array_api_compat": "array-api-compat",
     "h5py": "h5py",
     "matplotlib": "matplotlib",
     "numpy": "numpy",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 150_000_000  # Python with NumPy and SciPy loaded
 TORCH = 250_000_000  # more, with torch
+CUDA = 3_000_000_000  # more of the host's, with torch's CUDA build at work; not measured
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
 GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libraries' workspace
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
