@@ -7,7 +7,7 @@ bound: κ is large, and its value is unknown).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +89,7 @@ def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
         return to_numpy(xp(kernel).concat(bands))
 
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
-    lambda_max, residual = _largest(n, product, lambda value: 0.0, basis=10)
+    lambda_max, residual = _largest(n, product, [lambda _: 0.0], basis=10)
     error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * float(diagonal.sum())
     kernel.reshape(-1)[:: n + 1] += error
     solve = cholesky_solver(kernel)
@@ -98,11 +98,10 @@ def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
             f"a kernel of {n} samples is not positive semi-definite, but every NTK is: its file is"
             " damaged. Delete it and run again"
         )
-    # The residual adds a thousandth to the bound at most. Where λ_min is lost in rounding, it lies
+    # The residual adds a hundredth to the bound at most. Where λ_min is lost in rounding, it lies
     # among many others, and 10⁻¹⁰ would take thousands of products.
-    inverse, inverse_residual = _largest(
-        n, solve, lambda value: max(1e-10, 1e-3 * error * value), basis=20
-    )
+    tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * error * value)]
+    inverse, inverse_residual = _largest(n, solve, tolerances, basis=20)
     shifted = 1.0 / inverse
     return Extremes(
         lambda_max, shifted - error, error + max(residual, shifted**2 * inverse_residual)
@@ -112,12 +111,12 @@ def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
 def _largest(
     n: int,
     product: Callable[[np.ndarray], np.ndarray],
-    tolerance: Callable[[float], float],
+    tolerances: Sequence[Callable[[float], float]],
     basis: int,
 ) -> tuple[float, float]:
     """The largest eigenvalue of a symmetric operator and the norm of its residual, by Lanczos,
-    restarted after `basis` vectors. tolerance: the relative residual to reach, by the eigenvalue's
-    size, known at first to 10⁻²."""
+    restarted after `basis` vectors. tolerances: relative residuals to reach one after the other,
+    by the eigenvalue that the one before has found."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
 
     def matvec(v: np.ndarray) -> np.ndarray:
@@ -125,10 +124,10 @@ def _largest(
 
     operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
     vector = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
-    value, goals = math.nan, (lambda _: 1e-2, tolerance)
-    for goal in goals:
+    value = math.nan
+    for tolerance in tolerances:
         (value,), vectors = eigsh(
-            operator, k=1, which="LA", v0=vector, tol=goal(value), ncv=min(basis, n)
+            operator, k=1, which="LA", v0=vector, tol=tolerance(value), ncv=min(basis, n)
         )
         vector = vectors[:, 0]
     return float(value), float(np.linalg.norm(matvec(vector) - value * vector))
