@@ -4,6 +4,7 @@ what the formulas promise."""
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -19,6 +20,7 @@ from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, t
 from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.run import needs
 from ntkcond.run.errors import UserError
+from ntkcond.steps import kernel
 from small_networks import (
     autograd_ntk,
     drawn,
@@ -192,6 +194,18 @@ def test_real_mnist_has_the_values_measured_independently(
             angles.append(closest_pair(factors).angle_deg)
     assert np.mean(kappas) == pytest.approx(kappa, abs=spread)
     assert np.mean(angles) == pytest.approx(angle, abs=angle_spread)
+
+
+def test_a_kernel_beyond_float64_is_named_and_not_written(tmp_path):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["x"] = inputs(5, 3).astype(np.float32)
+    arguments = SimpleNamespace(
+        dataset=tmp_path / "data.h5", output=tmp_path / "kernel.h5", activation="relu2", depth=14,
+        width=4, seeds=range(5), block=5, trainable="all", device="cpu", threads=1, record=None,
+    )  # fmt: skip
+    with pytest.raises(UserError, match="the NTK of data at depth 14 is beyond the range of"):
+        kernel.main(arguments)
+    assert not (tmp_path / "kernel.h5").exists()
 
 
 def test_memory_stays_far_below_the_kernel(tmp_path):

@@ -8,6 +8,7 @@ from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.ntk.empirical import ntk_tiles, tile_count, tile_size
 from ntkcond.run import command
+from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import kernel_file_bytes, kernel_need
@@ -41,7 +42,8 @@ def main(arguments: Namespace) -> None:
                 for tile in ntk_tiles(factors):
                     yield s, b, tile
 
-    with write_hdf5(a.output, a.record) as file:
+    overflow = np.errstate(over="ignore", invalid="ignore")  # told as a UserError
+    with write_hdf5(a.output, a.record) as file, overflow:
         file.attrs.update(
             network_options.settings(a), seeds=a.seeds, block=n, samples=samples,
             features=features, left_out=samples - blocks * n,
@@ -51,6 +53,11 @@ def main(arguments: Namespace) -> None:
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
         for s, b, (rows, columns, values) in progress(tiles(), count, label):
             values = to_numpy(values)
+            if not np.isfinite(values).all():
+                raise UserError(
+                    f"the NTK of {a.dataset.stem} at depth {a.depth} is beyond the range of"
+                    " float64. Lower the depth, or scale the samples down"
+                )
             kernel[s, b, rows, columns] = values
             kernel[s, b, columns, rows] = values.T
 
