@@ -24,6 +24,11 @@ def is_numpy(array: Array) -> bool:
     return type(array).__module__ == "numpy"
 
 
+def on_cpu(array: Array) -> bool:
+    """Whether it is in the host's memory, of either kind."""
+    return str(array.device) == "cpu"
+
+
 def xp(array: Array) -> ModuleType:
     """The functions of the array API for arrays of this kind (data-apis.org/array-api): NumPy
     itself, or torch's by the same names."""

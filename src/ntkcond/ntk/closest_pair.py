@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ntkcond.arrays.backend import Array, float32_is_exact, xp
+from ntkcond.arrays.backend import Array, float32_is_exact, on_cpu, xp
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.run.errors import UserError
 
@@ -138,7 +138,7 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     Raises UserError if fewer than two gradients are left, or one is beyond float64.
     """
     samples = len(factors[0].forward)
-    tile = tile or (1024 if str(factors[0].forward.device) == "cpu" else 4096)
+    tile = tile or (1024 if on_cpu(factors[0].forward) else 4096)
     unit = unit_gradients(factors)
     if len(unit.index) < 2:
         raise UserError(

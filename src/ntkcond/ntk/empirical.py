@@ -11,7 +11,7 @@ K is symmetric: only tiles on and below the diagonal are computed.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ntkcond.arrays.backend import Array, add_product, xp
+from ntkcond.arrays.backend import Array, add_product, on_cpu, xp
 from ntkcond.networks.mlp import LayerGradient
 
 WIDTH = 16  # of the widest tile, in multiples of its height
@@ -29,7 +29,7 @@ class Tile(NamedTuple):
 def tile_size(array: Array) -> int:
     """Rows of a tile: few, to compute few entries above the diagonal; enough for the full rate of
     a matrix product (on a CPU 192: a multiple of its vectors' length)."""
-    return 192 if str(array.device) == "cpu" else 1024
+    return 192 if on_cpu(array) else 1024
 
 
 def tile_count(n: int, tile: int) -> int:

@@ -60,12 +60,6 @@ class Job:
         step = "artefact" if self.rule in SPECS else self.rule
         return (f"ntkcond.steps.{step}", *self.chosen)
 
-    @property
-    def name(self) -> str:
-        """For people: kernel digits relu depth 2."""
-        words = [f"depth {v}" if k == "depth" else v for k, v in self.wildcards.items()]
-        return " ".join([self.rule, *words])
-
 
 class Graph:
     """Every job that the config asks for, or that a path names."""
