@@ -124,7 +124,8 @@ def test_the_table_of_costs_has_every_job(finished):
     fig2 = costs[costs.artefact == "fig2"].groupby("rule").jobs.sum()
     assert fig2["dataset"] == 2 and fig2["kernel"] == KERNELS and fig2["sweep"] == 4
     assert (costs.wall_s > 0).all()
-    assert (costs.max_rss_mb[costs.rule == "kernel"] > 50).all()
+    assert (costs.peak_memory_mb > 20).all()  # Python and NumPy; Snakemake's looks miss them
+    assert (costs.cpu_s > 0).all()
 
 
 def test_figure_2_has_infinite_width_beside_the_same_samples(finished):

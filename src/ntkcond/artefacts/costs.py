@@ -23,9 +23,9 @@ SPEC = Spec(
 What each artefact cost: a row for each artefact, and each rule and data set that it depends on.
 ``jobs``: how many; ``jobs_measured``: those with a recorded time; ``wall_s``, ``cpu_s``: the sum of
 their seconds; ``startup_s``: the part of ``wall_s`` before their work began, which loads Python and
-its packages; ``max_rss_mb``: the largest memory of any of them, as sampled. Jobs that several
-artefacts need count for each. All are of the last run of a job, on the machine and under the load
-of that run.
+its packages; ``peak_memory_mb``: the largest memory of any of them. Jobs that several artefacts
+need count for each. All are of the last run of a job, on the machine and under the load of that
+run.
 
 **The paper** has no such table. Its authors give 4 to 10 hours on one A100 for the NTK part of
 each run, at the full size of their data sets.
@@ -33,7 +33,14 @@ each run, at the full size of their data sets.
 )
 
 RECORDS, LOGS = Path("results/benchmarks"), Path("results/logs")
-MEASURES = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "max_rss_mb"}
+# by Snakemake, whose looks at CPU time and memory miss most of a job of less than half a second
+SAMPLED = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "peak_memory_mb"}
+# by the job itself, on Linux
+LOGGED = re.compile(  # ntkcond.run.command.COSTS
+    r"start-up (?P<startup_s>[\d.]+) s, .* CPU (?P<cpu_s>[\d.]+) s, "
+    r"peak memory (?P<peak_memory_mb>\d+) MB"
+)
+MEASURES = ("wall_s", "startup_s", "cpu_s", "peak_memory_mb")
 
 
 def table(artefacts: list[Path]) -> pd.DataFrame:
@@ -41,9 +48,8 @@ def table(artefacts: list[Path]) -> pd.DataFrame:
 
     `jobs` counts the jobs that the artefact depends on, `jobs_measured` those with a record;
     `wall_s` and `cpu_s` are their sums in seconds, `startup_s` that of the time before their work
-    began, by their logs; `max_rss_mb` is the largest memory in MB that Snakemake saw, which looks
-    at a job at its start and then more and more rarely. Shared jobs count for each artefact. These
-    numbers differ from run to run."""
+    began; `peak_memory_mb` is the largest memory of one of them in MB. Shared jobs count for each
+    artefact. These numbers differ from run to run."""
     return pd.concat(map(costs, artefacts), ignore_index=True)
 
 
@@ -52,7 +58,7 @@ def costs(artefact: Path) -> pd.DataFrame:
     jobs = dict.fromkeys([*jobs_of(record.read(artefact)), (artefact.stem, artefact.stem)])
     measured = pd.DataFrame(
         [{"rule": rule, "dataset": dataset_of(job), **measures(job)} for rule, job in jobs],
-        columns=["rule", "dataset", *MEASURES.values(), "startup_s"],
+        columns=["rule", "dataset", *MEASURES],
     )
     found = measured.groupby(["rule", "dataset"], sort=False).agg(
         jobs=("rule", "size"),
@@ -60,7 +66,7 @@ def costs(artefact: Path) -> pd.DataFrame:
         wall_s=("wall_s", _sum),
         startup_s=("startup_s", _sum),
         cpu_s=("cpu_s", _sum),
-        max_rss_mb=("max_rss_mb", "max"),
+        peak_memory_mb=("peak_memory_mb", "max"),
     )
     found = found.reset_index().round(2)  # the precision of the records
     found.insert(0, "artefact", artefact.stem)
@@ -89,11 +95,12 @@ def _sum(values: pd.Series) -> float:
 
 
 def measures(job: str) -> dict[str, float]:
-    """Time and memory of a job, by its record and log; empty without them, as for results of
-    another machine. Snakemake writes NA for the memory of a job shorter than its first look."""
+    """Time and memory of a job, by its log and Snakemake's record; empty without them, as for
+    results of another machine."""
     path, log, found = RECORDS / f"{job}.tsv", LOGS / f"{job}.log", {}
     if path.is_file():
         row = pd.read_csv(path, sep="\t").iloc[-1]
-        found = {name: row[column] for column, name in MEASURES.items()}
-    startup = re.search(r"start-up ([\d.]+) s", log.read_text("utf-8")) if log.is_file() else None
-    return {**found, "startup_s": float(startup[1])} if startup else found
+        found = {name: row[column] for column, name in SAMPLED.items()}
+    if log.is_file() and (logged := LOGGED.search(log.read_text("utf-8"))):
+        found |= {name: float(text) for name, text in logged.groupdict().items()}
+    return found

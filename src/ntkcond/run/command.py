@@ -20,7 +20,7 @@ from ntkcond.run.record import input_digest, input_name, is_result, record
 
 log = logging.getLogger("ntkcond")
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
-STARTED = "start-up %.2f s, work %.2f s"  # read by ntkcond.artefacts.costs
+COSTS = "start-up %.2f s, work %.2f s, CPU %.2f s, peak memory %.0f MB"
 
 
 class StepParser(argparse.ArgumentParser):
@@ -166,7 +166,8 @@ def _run(
         started, ready = _seconds_old(), time.perf_counter()
         main(arguments)
         if started is not None:
-            log.info(STARTED, started, time.perf_counter() - ready)
+            working = time.perf_counter() - ready
+            log.info(COSTS, started, working, time.process_time(), _peak_memory_mb())
     except UserError as error:
         log.error("ntkcond: %s", error)
         sys.exit(1)
@@ -185,6 +186,12 @@ def _seconds_old() -> float | None:
         return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
         return None
+
+
+def _peak_memory_mb() -> float:
+    """Of this process so far, on Linux. getrusage would count what its parent had at the fork."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 
 def _end_with_snakemake() -> None:
