@@ -2,6 +2,7 @@
 # make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
+# make precision  10,000 NTKs at infinite width against 50 digits (half an hour)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
@@ -11,7 +12,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 
-.PHONY: figures report test faults bench gpu dag clean-venv
+.PHONY: figures report test faults precision bench gpu dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -22,6 +23,9 @@ report: $(READY)
 
 faults: $(READY)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
+
+precision: $(READY)
+	NTKCOND_TEST_CASES=10000 .venv/bin/python -m pytest tests/ntk/test_infinite_width.py
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py

@@ -1,6 +1,7 @@
 """Activations at infinite width: quadrature against closed forms, SciPy, Monte Carlo, the digest's
 check values, neural-tangents and wide finite networks."""
 
+import dataclasses
 import json
 import math
 
@@ -9,19 +10,21 @@ import pytest
 import torch
 from scipy.integrate import quad
 from scipy.special import erf, eval_hermitenorm, factorial
+from scipy.stats import multivariate_normal
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.networks.activations import ACTIVATIONS, Activation
 from ntkcond.networks.gaussian import hermite_coefficients, moment, normalisation, slope_gain
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.dual_activations import CLOSED_FORMS, dual
+from ntkcond.ntk.dual_activations import _by_quadrature, dual
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, ntk_of_correlation
+from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, products
 from ntkcond.run.errors import UserError
 from small_networks import mlp
 from workflow import ROOT
 
-RHO = np.linspace(-1, 1, 41)
+THETA = np.linspace(0, np.pi, 41)
+RHO = np.cos(THETA)
 # The same functions as the registry's, as strangers whose closed forms nobody knows.
 ERF = Activation("erf", erf, lambda z: 2 / np.pi**0.5 * np.exp(-z * z))
 CUBE = Activation("cube", lambda z: z**3, lambda z: 3 * z**2)
@@ -73,43 +76,79 @@ def test_hermite_coefficients_are_those_of_scipy():
         assert coefficient == pytest.approx(quad(weighted, -15, 15, epsabs=1e-13)[0], abs=1e-12)
 
 
+def value(its, theta=THETA):
+    """c E[σ(u) σ(v)]."""
+    return np.cos(its.turn(theta))
+
+
+def slope(its, theta=THETA):
+    """c E[σ′(u) σ′(v)]."""
+    return its.gain - its.loss(theta)
+
+
 def test_series_are_the_closed_forms():
     """erf: Williams (1997); z³: E[u³v³] = 6ρ³ + 9ρ, of 15."""
     erf = dual(ERF)
     c = np.pi / 2 / np.arcsin(2 / 3)
-    assert erf.value(RHO) == pytest.approx(c * 2 / np.pi * np.arcsin(2 * RHO / 3), abs=1e-14)
-    slope = c * 4 / np.pi / np.sqrt(9 - 4 * RHO**2)
-    assert erf.slope(RHO) == pytest.approx(slope, rel=1e-13)
+    assert value(erf) == pytest.approx(c * 2 / np.pi * np.arcsin(2 * RHO / 3), abs=1e-14)
+    assert slope(erf) == pytest.approx(c * 4 / np.pi / np.sqrt(9 - 4 * RHO**2), rel=1e-13)
     cube = dual(CUBE)
-    assert cube.value(RHO) == pytest.approx((6 * RHO**3 + 9 * RHO) / 15, abs=1e-14)
-    assert max(erf.error, cube.error) < 1e-14
+    assert value(cube) == pytest.approx((6 * RHO**3 + 9 * RHO) / 15, abs=1e-14)
+    assert max(erf.error, cube.error) < 1e-13
 
 
-@pytest.mark.parametrize("activation", CLOSED_FORMS)
-def test_closed_forms_are_their_series_within_the_error_that_it_states(activation):
+@pytest.mark.parametrize("activation", ["relu", "relu2"])
+def test_quadrature_of_a_stranger_with_a_kink_is_the_closed_form(activation):
     known = ACTIVATIONS[activation]
-    stranger = dual(Activation("stranger", known.value, known.slope))
-    closed = dual(known)
+    stranger, closed = dual(Activation("stranger", known.value, known.slope)), dual(known)
+    theta = np.concatenate([THETA, np.geomspace(1e-12, 1, 50)])
     assert closed.error == 0
-    inside = np.abs(RHO) < 0.95
-    assert np.abs(stranger.value(RHO) - closed.value(RHO)).max() <= stranger.error + 1e-13
-    assert np.abs(stranger.slope(RHO) - closed.slope(RHO)).max() <= stranger.error + 1e-13
-    # what is cut off has high powers of ρ
-    assert stranger.value(RHO[inside]) == pytest.approx(closed.value(RHO[inside]), abs=1e-9)
+    assert stranger.error < 2e-13
+    assert np.abs(stranger.turn(theta) - closed.turn(theta)).max() <= stranger.error
+    assert np.abs(stranger.loss(theta) - closed.loss(theta)).max() <= stranger.error
+
+
+def test_quadrature_and_series_of_a_smooth_activation_agree():
+    for name in ("tanh", "gelu", "sigmoid"):
+        series, other = dual(ACTIVATIONS[name]), _by_quadrature(ACTIVATIONS[name])
+        allowed = series.error + other.error
+        assert np.abs(series.turn(THETA) - other.turn(THETA)).max() <= allowed < 1e-11
+        assert np.abs(series.loss(THETA) - other.loss(THETA)).max() <= allowed
+
+
+# jumps of σ′ away from 0
+HARD_TANH = Activation("hard tanh", lambda z: z.clip(-1, 1), lambda z: 1.0 * (abs(z) < 1))
+
+
+def test_kinks_are_named_or_cost_accuracy_that_the_error_tells(caplog):
+    """E[σ′(u) σ′(v)] is a probability, by SciPy; E[σσ′] by Price's theorem is its integral."""
+    named = dual(dataclasses.replace(HARD_TANH, kinks=(-1.0, 1.0)))
+    assert named.error < 1e-11 and not caplog.records
+    nameless = dual(HARD_TANH)
+    assert "name the points where it or a derivative jumps" in caplog.text
+    c = normalisation(HARD_TANH)
+    inside = [
+        c * multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([1, 1], lower_limit=[-1, -1])
+        for rho in (-0.9, 0.0, 0.5, 0.99)
+    ]
+    theta = np.arccos([-0.9, 0.0, 0.5, 0.99])
+    assert slope(named, theta) == pytest.approx(inside, abs=1e-7)
+    off = np.abs(nameless.loss(THETA) - named.loss(THETA)).max()
+    assert 1e-7 < off <= nameless.error
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_duals_are_expectations(activation):
     own, its = ACTIVATIONS[activation], dual(ACTIVATIONS[activation])
-    assert its.error < 1e-14
+    assert its.error < 1e-13
     rng = np.random.default_rng(0)
     u, w = rng.standard_normal((2, 1_000_000))
     for rho in (-0.6, 0.3, 0.9):
         v = rho * u + (1 - rho**2) ** 0.5 * w
-        for function, of in ((own.value, its.value), (own.slope, its.slope)):
+        for function, of in ((own.value, value), (own.slope, slope)):
             products = normalisation(own) * function(u) * function(v)
             error = products.std() / 1000
-            assert of(np.array(rho)) == pytest.approx(products.mean(), abs=5 * error + 1e-9)
+            assert of(its, np.arccos(rho)) == pytest.approx(products.mean(), abs=5 * error + 1e-9)
 
 
 # φ in degrees at θ_in = 5°, computed independently of this package
@@ -127,12 +166,20 @@ def test_gradient_angles_have_the_check_values(activation):
         assert np.degrees(angle) == pytest.approx(phi, abs=0.06)
 
 
-def test_of_relu_the_series_for_any_activation_is_the_papers_formula():
+def test_angles_of_relu_are_those_of_the_papers_sum():
+    """Eq. 10: cos φ = 1/(L+1) Σₗ cos θˡ Πₗ′ (1 − θˡ′/π), its angles by arccos."""
     theta = np.radians(np.linspace(1, 179, 90))
     for depth in (0, 1, 4, 30):
-        relu = mlp("relu", depth)
-        cosine = ntk_of_correlation(np.cos(theta), relu) / (depth + 1)
-        assert np.arccos(cosine) == pytest.approx(gradient_angle(theta, relu), abs=1e-6)
+        angles = [theta]
+        for _ in range(depth):
+            t = angles[-1]
+            angles.append(np.arccos(((np.pi - t) * np.cos(t) + np.sin(t)) / np.pi))
+        total = sum(
+            np.cos(angles[k]) * np.prod([1 - a / np.pi for a in angles[k:-1]], axis=0)
+            for k in range(depth + 1)
+        )
+        phi = gradient_angle(theta, mlp("relu", depth))
+        assert np.cos(phi) == pytest.approx(total / (depth + 1), abs=1e-13)
 
 
 @pytest.mark.parametrize("activation", ["relu2", "gelu", "tanh", "sigmoid"])
@@ -173,7 +220,8 @@ def test_weights_of_another_variance_are_those_of_a_wide_network(variance):
     error = np.std(kernels, axis=0, ddof=1) / 4
     mean = np.mean(kernels, axis=0)
     for place, correlation in (((0, 0), 1.0), ((0, 1), rho)):
-        expected = float(ntk_of_correlation(correlation, mlp("tanh", 2), variance))
+        square, deficit, _ = products(np.arccos(correlation), mlp("tanh", 2), variance)
+        expected = square - deficit
         assert mean[place] == pytest.approx(expected, abs=6 * error[place])
         assert error[place] < 0.05 * expected
 

@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from extended_precision import EXACT
 
 from ntkcond.arrays.backend import put, to_numpy, xp
 from ntkcond.networks.activations import ACTIVATIONS
@@ -64,16 +65,7 @@ def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeyp
             assert verdict.value == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
 
 
-# σ and σ′ in mpmath's precision
-EXACT = {
-    "relu": (lambda z: max(z, 0), lambda z: z > 0),
-    "linear": (lambda z: z, lambda z: 1),
-    "relu2": (lambda z: max(z, 0) ** 2, lambda z: 2 * max(z, 0)),
-    "gelu": (lambda z: z * mpmath.ncdf(z), lambda z: mpmath.ncdf(z) + z * mpmath.npdf(z)),
-    "tanh": (mpmath.tanh, lambda z: 1 - mpmath.tanh(z) ** 2),
-    "sigmoid": (lambda z: 1 / (1 + mpmath.exp(-z)), lambda z: 1 / (2 + 2 * mpmath.cosh(z))),
-}
-# The same in NumPy's extended precision, which has no Gaussian distribution function
+# σ and σ′ in NumPy's extended precision, which has no Gaussian distribution function
 EXTENDED = {
     "relu": (lambda z: np.maximum(z, 0), lambda z: (z > 0).astype(z.dtype)),
     "linear": (lambda z: z, np.ones_like),

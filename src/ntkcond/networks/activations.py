@@ -22,6 +22,7 @@ class Activation:
     linear: σ is the identity, so that the whole network is linear in x.
     degree: k with σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients;
     None if no such k exists.
+    kinks: where σ or a derivative of it jumps, for the quadrature at infinite width.
     """
 
     title: str
@@ -30,6 +31,7 @@ class Activation:
     c: float | None = None
     linear: bool = False
     degree: int | None = None
+    kinks: tuple[float, ...] = (0.0,)
 
 
 def _step(z: Array) -> Array:

@@ -1,7 +1,7 @@
 """Expectations over a standard Gaussian z, by Gauss–Legendre quadrature in panels, float64.
 
-Panels end at 0, where activations have their kinks. For those of `ntkcond.networks.activations`
-moments are exact to a few units of rounding (tests compare them with closed forms).
+Panels end at an activation's kinks. For those of `ntkcond.networks.activations` moments are exact
+to a few units of rounding (tests compare them with closed forms).
 """
 
 import functools
@@ -22,17 +22,17 @@ def normalisation(activation: Activation) -> float:
     """c_σ = 1 / E[σ(z)²] of Eq. (1): the activation's c, else computed."""
     if activation.c is not None:
         return activation.c
-    return 1 / moment(activation.value)
+    return 1 / moment(activation.value, activation.kinks)
 
 
 def slope_gain(activation: Activation) -> float:
     """χ₁ = c_σ E[σ′(z)²], by which a gradient's squared norm grows from layer to layer."""
-    return normalisation(activation) * moment(activation.slope)
+    return normalisation(activation) * moment(activation.slope, activation.kinks)
 
 
-def moment(function: Elementwise) -> float:
-    """E[f(z)²]. function: elementwise on a float64 array."""
-    z, weights = _panels()
+def moment(function: Elementwise, kinks: tuple[float, ...] = (0.0,), panels: int = PANELS) -> float:
+    """E[f(z)²]. function: elementwise on a float64 array, smooth but at the kinks."""
+    z, weights = _panels(kinks, panels)
     density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     return float(function(z) ** 2 @ (weights * density))
 
@@ -43,7 +43,7 @@ def hermite_coefficients(function: Elementwise, count: int) -> np.ndarray:
     function: elementwise on a float64 array. By the three-term recurrence of Hermite functions,
     hₖ(z) √density(z), which neither overflow nor cancel.
     """
-    z, weights = _panels()
+    z, weights = _panels((0.0,), PANELS)
     root = np.exp(-z * z / 4) / (2 * np.pi) ** 0.25
     weighted = function(z) * root * weights
     before, here = np.zeros_like(z), root
@@ -55,9 +55,18 @@ def hermite_coefficients(function: Elementwise, count: int) -> np.ndarray:
 
 
 @functools.cache
-def _panels() -> tuple[np.ndarray, np.ndarray]:
+def _panels(kinks: tuple[float, ...], panels: int) -> tuple[np.ndarray, np.ndarray]:
     """Points and weights of the plain integral from −REACH to REACH."""
+    return composite_rule(np.concatenate([np.linspace(-REACH, REACH, panels + 1), kinks]))
+
+
+def composite_rule(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of Gauss–Legendre quadrature in panels between the edges (…, panels + 1),
+    in any order: (…, panels · POINTS) each."""
     points, weights = np.polynomial.legendre.leggauss(POINTS)
-    edges = np.linspace(-REACH, REACH, PANELS + 1)
-    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-    return (middle[:, None] + half[:, None] * points).ravel(), np.outer(half, weights).ravel()
+    edges = np.sort(edges, axis=-1)
+    middle, half = (edges[..., 1:] + edges[..., :-1]) / 2, np.diff(edges, axis=-1) / 2
+    places = middle[..., None] + half[..., None] * points
+    return places.reshape(*edges.shape[:-1], -1), (half[..., None] * weights).reshape(
+        *edges.shape[:-1], -1
+    )

@@ -95,12 +95,11 @@ class MLP:
 
         2L + 1 stages: forward, backward, Gram, with sums of up to max(m, d) products. An activation
         with σ(a z) = aᵏ σ(z) multiplies every earlier error by k. For others, curvature adds to the
-        error; tests find it within the bound of k = 1. At infinite width no sum is longer than d.
+        error; tests find it within the bound of k = 1.
         """
         degree = self.activation.degree or 1
         stages = 2 * sum(degree**layer for layer in range(self.depth)) + 1
-        summed = self.depth and self.width != math.inf
-        return stages, max(int(self.width) if summed else 0, features)
+        return stages, max(int(self.width) if self.depth else 0, features)
 
     def layer_gradients(self, x: Array, weights: Sequence[Array]) -> list[LayerGradient]:
         """The factored gradient of f with respect to each trainable Wˡ, for each row of x.

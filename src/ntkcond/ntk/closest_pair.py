@@ -116,6 +116,27 @@ class UnitGradients:
             total = total + product
         return total
 
+    def angle(self, first: int, second: int) -> float:
+        """φ of two samples in radians, by the distance of their unit gradients: near parallel
+        gradients an arc cosine has lost it to rounding.
+
+        ‖b aᵀ − d cᵀ‖² = ‖b − d‖² ‖a‖² + ‖d‖² ‖a − c‖² + 2 ⟨b − d, d⟩ ⟨a, a − c⟩; the sign that a
+        and b share is chosen so that a and c are less than 90° apart, and nothing cancels."""
+        pair = xp(self.index).asarray([first, second], device=self.index.device)
+        squared = 0.0
+        for forward, backward in self.layers(pair):
+            (a, c), change = forward, forward[0] - forward[1]
+            if backward is None:
+                squared += float(change @ change)
+                continue
+            b, d = backward
+            if float(a @ c) < 0:
+                a, b, change = -a, -b, -(a + c)
+            across = b - d
+            squared += float(across @ across) * float(a @ a) + float(d @ d) * float(change @ change)
+            squared += 2 * float(across @ d) * float(a @ change)
+        return 2 * math.atan2(math.sqrt(max(squared, 0.0)), math.sqrt(max(4 - squared, 0.0)))
+
 
 def _as(values: Array, dtype: str) -> Array:
     """Of this type, copied only if of another."""
@@ -129,11 +150,11 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, float64. tile: samples in one
     comparison with as many others.
 
-    The result is that of a comparison of all pairs in float64, in some order of summation. Among
-    pairs that float64 cannot distinguish, it is any one; near a cosine of 1 these are angles below
-    10⁻⁶ degrees. Remove duplicates and zero rows first (`ntkcond.datasets.duplicates`); gradients
-    that vanish, as when a sample switches off a whole layer of a narrow ReLU network, are left out
-    here.
+    The result is that of a comparison of all cosines in float64, in some order of summation. Among
+    pairs that these cannot distinguish, as with angles below 10⁻⁶ degrees, it is any one; its angle
+    is exact to rounding. Remove duplicates and zero rows first (`ntkcond.datasets.duplicates`);
+    gradients that vanish, as when a sample switches off a whole layer of a narrow ReLU network, are
+    left out here.
 
     Raises UserError if fewer than two gradients are left, or one is beyond float64.
     """
@@ -148,11 +169,11 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     search = _all_pairs if len(unit.index) <= BRUTE_FORCE_UP_TO else _pruned
     _, *pair = search(unit, tile)
     first, second = sorted(pair)
-    one, other = slice(first, first + 1), slice(second, second + 1)
-    cosine = float(unit.cosines_of_pairs(one, other)[0])  # independent of the search
-    angle = math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
     return ClosestPair(
-        angle, int(unit.index[first]), int(unit.index[second]), samples - len(unit.index)
+        math.degrees(unit.angle(first, second)),
+        int(unit.index[first]),
+        int(unit.index[second]),
+        samples - len(unit.index),
     )
 
 

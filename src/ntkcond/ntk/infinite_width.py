@@ -5,120 +5,164 @@ Gaussian, thanks to c_σ (Eq. 1). Angles are in radians; theorem and equation nu
 arXiv 2305.08813v1. The `width` of a network is ignored: it is taken as infinite.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.dual_activations import dual, scaled
+from ntkcond.ntk.dual_activations import dual, one_minus_cosine, scaled
 from ntkcond.run.errors import UserError
 
 RELU = ACTIVATIONS["relu"]
+UNIT_ROUNDOFF = 2.0**-53
 BAND = 256  # rows of a kernel computed at once
+NEAR = 0.95  # |cos θ| above which an angle is computed from sums and differences
+PAIRS = 4096  # of them at once
+ROUNDINGS = 32  # of one layer's functions: more than they have
+UNIT = 1e-6  # by how much a norm of 1 may be off, as float32's rounding makes it
+
+
+class Products(NamedTuple):
+    """Inner products of gradients of inputs of norm 1 at given angles: `square`, the squared norm
+    of each gradient, and `deficit`, by how much less the product is, elementwise. error: a bound on
+    the error of a product relative to `square`, for angles with errors up to the one given."""
+
+    square: float
+    deficit: np.ndarray
+    error: float
 
 
 def g(theta: ArrayLike) -> np.ndarray:
     """The angle between embeddings after one ReLU layer (Eq. 8):
     g(θ) = arccos(((π − θ) cos θ + sin θ)/π), elementwise on [0, π]."""
-    theta = np.asarray(theta, dtype=np.float64)
-    cosine = ((np.pi - theta) * np.cos(theta) + np.sin(theta)) / np.pi
-    return np.arccos(np.clip(cosine, -1.0, 1.0))
+    return dual(RELU).turn(np.asarray(theta, dtype=np.float64))
 
 
-def gradient_cosine(theta_in: ArrayLike, depth: int, trainable: str = "all") -> np.ndarray:
-    """cos φ of a ReLU network of depth L (Thm 4.4, Eq. 10), elementwise.
+def products(
+    theta: ArrayLike, network: MLP, weight_variance: float = 1.0, angle_error: float = 0.0
+) -> Products:
+    """Of two inputs of norm 1 at an angle θ, at infinite width, elementwise on [0, π].
 
-    cos φ = 1/(L+1) · Σₗ cos θˡ · Πₗ′ (1 − θˡ′/π), l = 0..L, l′ = l..L−1, θˡ = gˡ(θ_in);
-    summed by Horner's rule from l = 0 on, in one pass over the layers. trainable: all, or first,
-    the gradient with respect to W¹ alone: the summand of l = 0.
-    """
-    theta = np.asarray(theta_in, dtype=np.float64)
-    total = np.cos(theta)
-    for _ in range(depth):
-        total = total * (1.0 - theta / np.pi)
-        theta = g(theta)
-        if trainable == "all":
-            total += np.cos(theta)
-    return total / (depth + 1) if trainable == "all" else total
+    Θ = Σₗ Sˡ Πₗ′ χˡ′(θˡ′), l = 0..L, l′ = l..L−1, Sˡ = ‖αˡ‖² cos θˡ, χ(θ) = c E[σ′(u) σ′(v)] (Jacot
+    et al., 2018, Thm 1, in the paper's convention: no biases, the last layer not scaled; for ReLU
+    Thm 4.4, Eq. 10). σ_w² is the variance of all weights, 1 in the paper but for Figure 6 of its
+    newest version; hidden layers then keep their norm only if the activation is homogeneous, and
+    duals are taken at that norm. With the first layer alone trainable: the summand of l = 0.
 
-
-def ntk_of_correlation(rho: ArrayLike, network: MLP, weight_variance: float = 1.0) -> np.ndarray:
-    """The NTK of two inputs of norm 1 and inner product ρ at infinite width, elementwise.
-
-    Θ = Σₗ Sˡ Πₗ′ σ_w² slope(Sˡ′), l = 0..L, l′ = l..L−1, Sˡ⁺¹ = value(Sˡ), S⁰ = ρ (Jacot et al.,
-    2018, Thm 1, in the paper's convention: no biases, the last layer not scaled). σ_w² is the
-    variance of all weights, 1 in the paper but for Figure 6 of its newest version; hidden layers
-    then keep their norm only if the activation is homogeneous, and duals are taken at that norm.
-    With the first layer alone trainable: the summand of l = 0.
+    The recursion is in the differences from θ = 0, all of them without cancellation: near parallel
+    inputs have the smallest eigenvalues in the last digits of their products.
     """
     activation = network.activation
-    covariance = np.asarray(rho, dtype=np.float64)
-    total, norm = covariance.copy(), 1.0
+    theta = np.asarray(theta, dtype=np.float64)
+    square, deficit, norm = 1.0, one_minus_cosine(theta), 1.0
+    error, angle_error = angle_error, angle_error + 4 * UNIT_ROUNDOFF
     for _ in range(network.depth):
         variance = weight_variance * norm  # of a preactivation
         if activation.degree is not None:
-            layer, norm = dual(activation), variance**activation.degree
+            layer, after = dual(activation), variance**activation.degree
         elif variance == 1.0:
-            layer, norm = dual(activation), 1.0
+            layer, after = dual(activation), 1.0
         else:
             wider = scaled(activation, float(np.sqrt(variance)))
-            layer, norm = dual(wider), normalisation(activation) / normalisation(wider)
-        correlation = np.clip(weight_variance * covariance / variance, -1.0, 1.0)
+            layer, after = dual(wider), normalisation(activation) / normalisation(wider)
         # the dual of σ(a z) has the slope a σ′(a z); a² is the variance
-        total = total * (weight_variance * layer.slope(correlation) * norm / variance)
-        covariance = layer.value(correlation) * norm
+        factor = weight_variance * after / variance
+        loss = layer.loss(theta)
+        deficit = factor * (deficit * (layer.gain - loss) + square * loss)
+        loss_error = layer.steepest[1] * angle_error + layer.error + ROUNDINGS * UNIT_ROUNDOFF
+        error = factor * (error * layer.gain + square * loss_error)
+        theta = layer.turn(theta)
+        angle_error = layer.steepest[0] * angle_error + layer.error + ROUNDINGS * UNIT_ROUNDOFF
+        square, norm = factor * square * layer.gain, after
         if network.trainable == "all":
-            total = total + covariance
-    return total
+            deficit = deficit + norm * one_minus_cosine(theta)
+            square += norm
+            error += norm * angle_error
+        error += ROUNDINGS * UNIT_ROUNDOFF * square
+    return Products(square, deficit, error / square)
 
 
 def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1.0) -> np.ndarray:
     """φ for inputs of norm 1 at an angle θ_in (Thm 4.4 for ReLU), elementwise on [0, π]."""
-    theta = np.asarray(theta_in, dtype=np.float64)
-    if network.activation is RELU and weight_variance == 1.0:  # exact at small angles
-        cosine = gradient_cosine(theta, network.depth, network.trainable)
-    else:
-        norm = ntk_of_correlation(1.0, network, weight_variance)
-        cosine = ntk_of_correlation(np.cos(theta), network, weight_variance) / norm
-    return np.arccos(np.clip(cosine, -1.0, 1.0))
+    square, deficit, _ = products(theta_in, network, weight_variance)
+    half = np.clip(deficit / (2 * square), 0.0, 1.0)  # (1 − cos φ)/2
+    return 2 * np.arctan2(np.sqrt(half), np.sqrt(1 - half))
+
+
+def gradient_cosine(theta_in: ArrayLike, depth: int, trainable: str = "all") -> np.ndarray:
+    """cos φ of a ReLU network of depth L (Thm 4.4, Eq. 10), elementwise."""
+    square, deficit, _ = products(theta_in, MLP(RELU, depth, np.inf, trainable))
+    return 1 - deficit / square
 
 
 def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
-    """The NTK at infinite width, (n, n), exactly symmetric; x (n, d), no zero rows.
+    """The NTK at infinite width, (n, n), exactly symmetric; x (n, d).
 
     For ReLU K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
     theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. With the first
     layer alone trainable, those of ReLU and linear are without the factor L+1. Homogeneous
-    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. Raises UserError for others
-    unless every row of x has norm 1, up to float32's rounding. Extra memory: some bands of rows.
+    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others it is the NTK of
+    x/‖x‖; raises UserError unless every row has norm 1, up to float32's rounding. `rounding` bounds
+    its error. Extra memory: some bands of rows.
     """
     activation, depth = network.activation, network.depth
     x = np.asarray(x, dtype=np.float64)
+    if network.is_linear:
+        return (depth + 1 if network.trainable == "all" else 1) * (x @ x.T)
     norms = np.linalg.norm(x, axis=1)
-    if activation.degree is None and depth and not np.allclose(norms, 1.0, rtol=1e-5):
+    if activation.degree is None and not np.allclose(norms, 1.0, rtol=UNIT):
         raise UserError(
             f"the NTK of {activation.title} at infinite width is known here for samples of norm 1;"
             f" these have {norms.min():.3g} to {norms.max():.3g}. Set unit_norm: true"
         )
-    layers = depth + 1 if network.trainable == "all" else 1
-    if network.is_linear:
-        return layers * (x @ x.T)
-    scale = norms ** ((activation.degree or 1) ** depth)
-    unit = x / norms[:, None]
+    scale = np.ones_like(norms) if activation.degree is None else norms**activation.degree**depth
+    unit = x / np.where(norms == 0, 1.0, norms)[:, None]
     kernel = np.empty((len(x), len(x)))
     for start in range(0, len(x), BAND):
         rows, left = slice(start, start + BAND), slice(0, start + BAND)
-        cosine = np.clip(unit[rows] @ unit[left].T, -1.0, 1.0)
-        np.fill_diagonal(cosine[:, start:], 1.0)
-        if activation is RELU:
-            theta = np.arccos(cosine, out=cosine)
-            band = layers * gradient_cosine(theta, depth, network.trainable)
-        else:
-            band = ntk_of_correlation(cosine, network)
-        band *= np.outer(scale[rows], scale[left])
+        theta = _angles(unit, start)
+        square, deficit, _ = products(theta, network)
+        band = (square - deficit) * np.outer(scale[rows], scale[left])
         corner = band[:, start:]  # rounding may differ between its two halves
         corner[:] = np.tril(corner) + np.tril(corner, -1).T
         kernel[rows, left] = band
         kernel[left, rows] = band.T
     return kernel
+
+
+def _angles(unit: np.ndarray, start: int) -> np.ndarray:
+    """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal.
+
+    Those of near parallel or opposite rows by their difference and sum (Kahan, 2006): the arc
+    cosine of a cosine c has √(1 − c²) times its accuracy."""
+    cosine = np.clip(unit[start : start + BAND] @ unit[: start + BAND].T, -1.0, 1.0)
+    near = np.abs(cosine) > NEAR
+    theta = np.arccos(cosine, out=cosine)
+    first, second = np.nonzero(np.tril(near, start - 1))
+    for begin in range(0, len(first), PAIRS):
+        i, j = first[begin : begin + PAIRS], second[begin : begin + PAIRS]
+        one, other = unit[start + i], unit[j]
+        theta[i, j] = 2 * np.arctan2(
+            np.linalg.norm(one - other, axis=1), np.linalg.norm(one + other, axis=1)
+        )
+    np.fill_diagonal(theta[:, start:], 0.0)
+    return theta
+
+
+def rounding(network: MLP, features: int) -> float:
+    """e: a bound on the error of `infinite_width_ntk`, |δK_ij| ≤ e √(K_ii K_jj).
+
+    Of the worst case: k products in any order have an error of k u at most, relative to the norms
+    (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), and every error grows by the
+    largest slopes of the functions that follow.
+    """
+    if network.is_linear:
+        return (features + 4) * UNIT_ROUNDOFF
+    # a cosine of unit rows, and d + 4 roundings in both norms; arccos at NEAR
+    cosine = (2 * features + 12) * UNIT_ROUNDOFF
+    error = products(0.0, network, angle_error=cosine / np.sqrt(1 - NEAR**2)).error
+    power = (network.activation.degree or 0) ** network.depth
+    return error + power * (features + 8) * UNIT_ROUNDOFF

@@ -12,6 +12,7 @@ import numpy as np
 from ntkcond.arrays.backend import Array, Device, put, xp
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import MLP, LayerGradient
+from ntkcond.ntk import infinite_width
 from ntkcond.ntk.closest_pair import closest_pair
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk
@@ -88,7 +89,8 @@ def _record(kernel: Array, samples: np.ndarray, network: MLP) -> dict:
     if not xp(kernel).isfinite(kernel).all():
         unknown = {"lambda_max": math.nan, "lambda_min": math.nan, "kappa": math.nan}
         return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved"}
-    relative = rounding(network, samples.shape[1])
+    bound = infinite_width.rounding if network.width == math.inf else rounding
+    relative = bound(network, samples.shape[1])
     trace = float(xp(kernel).linalg.trace(kernel))
     record = spectrum_record(kernel, rank_bound(samples, network), relative * trace)
     names = ("lambda_max", "lambda_min", "kappa", "kappa_lower", "verdict")
