@@ -66,14 +66,17 @@ def check_that_it_misleads_nowhere(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda x: x, repeated, nearly_repeated])
-def test_kappa_and_its_verdict_are_those_of_every_other_kernel(tmp_path, change):
+def test_kappa_and_its_verdict_are_those_of_every_other_kernel(
+    tmp_path, change, device, monkeypatch
+):
+    monkeypatch.setattr(descent, "resolve_device", lambda _: device)
     x = change(gaussian())
     with h5py.File(descend(tmp_path, x, ALTERNATING)) as file:
         names = ("kappa", "kappa_lower", "lambda_max", "lambda_min")
         found = {name: file[name][:] for name in names}
         verdicts, error = file["verdict"].asstr()[:], file["lambda_min_error"][:]
     for i, depth in enumerate(DEPTHS):
-        expected = list(measure(x, mlp("relu", depth, WIDTH), N, 1, SEEDS))
+        expected = list(measure(x, mlp("relu", depth, WIDTH), N, 1, SEEDS, device))
         assert [row["verdict"] for row in expected] == list(verdicts[i])
         for name, values in found.items():
             assert values[i].tolist() == [row[name] for row in expected], name
