@@ -91,7 +91,8 @@ def test_the_verdicts_of_the_default_config(default_results):
 
 
 @pytest.mark.parametrize(
-    "figure", ["fig1", "fig2", "fig4", "fig_infinite_depth", "fig_width", "fig_samples"]
+    "figure",
+    ["fig1", "fig2", "fig4", "fig_descent", "fig_infinite_depth", "fig_width", "fig_samples"],
 )
 def test_default_config(default_results, figure):
     compare(default_results / f"{figure}.csv", REFERENCE / f"default/{figure}.csv")

@@ -10,7 +10,7 @@ import torch
 from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.training.descent import descend
+from ntkcond.training.descent import descend, signs
 from small_networks import SIGMA, C, inputs, mlp, weights_of
 
 X = inputs(9, 5)
@@ -69,3 +69,23 @@ def test_a_wide_network_follows_its_kernel():
     for step in (1, 10, 29):
         expected = np.linalg.norm(components * (1 - rate * eigenvalues) ** step)
         assert path[step] == pytest.approx(expected, rel=0.03)
+
+
+def test_every_label_set_of_two_classes_or_more_has_both_signs():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n, classes = rng.integers(2, 40), rng.integers(2, 6)
+        labels = rng.choice(classes, n, p=rng.dirichlet(np.full(classes, 0.5)))
+        if len(np.unique(labels)) == 1:
+            continue
+        y = signs(labels)
+        assert set(y) == {-1.0, 1.0}
+        assert labels[y < 0].max() < labels[y > 0].min()
+        above = labels > np.median(labels)
+        if above.any():
+            assert (y > 0).tolist() == above.tolist()
+
+
+def test_the_median_itself_is_above_where_no_label_is():
+    assert signs(np.array([0, 1, 1])).tolist() == [-1, 1, 1]
+    assert signs(np.array([3, 5, 4, 5, 5])).tolist() == [-1, 1, -1, 1, 1]

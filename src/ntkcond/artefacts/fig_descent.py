@@ -24,10 +24,11 @@ SPEC = Spec(
     caption=r"""
 The residual ‖f(X) − y‖ of full-batch gradient descent on the square loss, relative to its start,
 against the step; geometric mean over initialisations, a colour for each depth. X is one block of n
-samples; y is 1 where the label is above the median, else −1. Dashed: the bound (1 − η λ\
-:sub:`min`)ᵗ, with the NTK at initialisation. **Left**: one learning rate η for all depths, 1 over
-their largest λ\ :sub:`max`. **Right**: η = 1/λ\ :sub:`max` for each depth, where the bound is (1 −
-1/κ)ᵗ.
+samples; y is 1 where the label is above the median (at it, if that is the largest label), else −1.
+Dashed: the bound (1 − η λ\ :sub:`min`)ᵗ, with the NTK at initialisation. **Left**: one learning
+rate η for all depths, 1 over their largest λ\ :sub:`max`. **Right**: η = 1/λ\ :sub:`max` for each
+depth, where the bound is (1 − 1/κ)ᵗ. A depth has no bound if one of its NTKs is singular, as of
+repeated samples, or has a λ\ :sub:`min` that is lost in rounding; the figure names such depths.
 
 **The paper** (§6) infers from its smaller κ that a deeper network descends faster, and shows
 training curves at learning rates found by a grid. This figure tests the two assumptions of that
@@ -35,12 +36,14 @@ inference. First, that κ bounds the rate: the bound assumes a constant NTK, whi
 networks violate. Second, that κ is the reason: at one learning rate a deeper network descends
 faster in any case, since the trace of its NTK grows like L + 1. The right side removes that effect.
 
-The columns bound_rate and measured_rate are contractions a step: that of the bound, and the one
-measured over the last half of the steps.
+The columns bound_rate and measured_rate are contractions a step: that of the bound, 1 where none
+exists, and the one measured over the last half of the steps. The column verdict is the worst of the
+initialisations: resolved; unresolved (kappa is a lower bound); or singular (kappa is ∞).
 """,
 )
 
 POINTS = 120
+VERDICTS = ("resolved", "unresolved", "singular")  # the worst last: a mean of κ with ∞ is ∞
 TITLES = {
     "common": r"one $\eta$ for all depths",
     "own": r"$\eta = 1/\lambda_\mathrm{max}$ for each depth",
@@ -52,7 +55,10 @@ def table(descent: Iterable[Path]) -> pd.DataFrame:
     geometric mean over seeds of ‖f(X) − y‖ / ‖f(X₀) − y‖; bound, (1 − η λ_min)ᵗ likewise. And for
     each curve kappa, bound_rate = 1 − η λ_min and measured_rate, the contraction a step over the
     last half of the steps, all geometric means over seeds; log_rate_std: of the logarithm of the
-    last, over seeds (n − 1; empty for one)."""
+    last, over seeds (n − 1; empty for one).
+
+    verdict: that on κ, the worst over seeds. kappa is ∞ for singular, a lower bound for unresolved;
+    bound_rate and bound are 1 for both."""
     curves = itertools.chain.from_iterable(map(_curves, descent))
     return pd.concat(curves, ignore_index=True)
 
@@ -62,32 +68,40 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
     with read_hdf5(path) as file:
         about = dict(file.attrs)
         residual, rates = file["residual"][:], file["learning_rate"][:]
-        smallest, largest = file["lambda_min"][:], file["lambda_max"][:]
+        smallest, kappa = file["lambda_min"][:], file["kappa"][:]
+        verdicts = file["verdict"].asstr()[:]
     steps = residual.shape[-1] - 1
     shown = np.unique(np.linspace(0, steps, POINTS).round().astype(int))
     half, seeds = steps // 2, residual.shape[2]
     logs = np.log(residual / residual[..., :1])  # (rules, depths, seeds, steps)
     relative = logs.mean(axis=2)
-    bound = np.log1p(-rates * smallest).mean(axis=2)
     late = (logs[..., -1] - logs[..., half]) / (steps - half)
     for (r, rule), (i, depth) in itertools.product(
         enumerate(about["rules"]), enumerate(about["depths"])
     ):
+        verdict = max(verdicts[i], key=VERDICTS.index)
+        bounded = verdict == "resolved"
+        bound_rate = _geometric_mean(1 - rates[r, i] * smallest[i]) if bounded else 1.0
         yield pd.DataFrame({
             "dataset": path.stem, "activation": about["activation"], "depth": depth,
             "width": about["width"], "n": about["n"], "rule": rule, "seeds": seeds,
-            "learning_rate": np.exp(np.log(rates[r, i]).mean()),
-            "kappa": np.exp(np.log(largest[i] / smallest[i]).mean()),
-            "bound_rate": np.exp(bound[r, i]),
+            "learning_rate": _geometric_mean(rates[r, i]), "verdict": verdict,
+            "kappa": _geometric_mean(kappa[i]), "bound_rate": bound_rate,
             "log_rate_std": late[r, i].std(ddof=1) if seeds > 1 else np.nan,
             "measured_rate": np.exp(late[r, i].mean()), "step": shown,
-            "residual": np.exp(relative[r, i, shown]), "bound": np.exp(bound[r, i] * shown),
+            "residual": np.exp(relative[r, i, shown]), "bound": bound_rate**shown,
         })  # fmt: skip
+
+
+def _geometric_mean(values: np.ndarray) -> float:
+    """∞ if one is ∞, 0 if one is 0."""
+    with np.errstate(divide="ignore"):
+        return float(np.exp(np.log(values).mean()))
 
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of two panels for each data set; darker with depth, dashed: the bound."""
+    """A row of two panels for each data set; darker with depth, dashed: the bound where known."""
     datasets = numbers.groupby("dataset", sort=False)
     figure = style.figure(height=0.5 + 2.4 * len(datasets))
     panels = figure.subplots(len(datasets), len(TITLES), squeeze=False, sharey="row")
@@ -97,13 +111,34 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             for depth, colour in style.depth_colours_of(numbers.depth).items():
                 curve = curves[curves.depth == depth]
                 axes.plot(curve.step, curve.residual, color=colour, label=f"$L$ = {depth}")
+                curve = curve[curve.verdict == "resolved"]
                 axes.plot(curve.step, curve.bound, "--", color=colour, linewidth=0.8)
             axes.set_yscale("log")
             axes.set_ylim(max(1e-4, 0.5 * curves.residual.min()), 1.3)
             axes.set_title(words)
             axes.set_xlabel("steps of gradient descent")
+            place = {"x": 0.03, "y": 0.04, "transform": axes.transAxes, "fontsize": 7}
+            axes.text(s=_without_bound(curves), color=style.GREY, **place)
         sizes = f"$n$ = {rows.n.iloc[0]}, $m$ = {rows.width.iloc[0]}"
         row[0].set_ylabel(f"{title(dataset)}, {sizes}\nresidual, relative")
-    panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.8, label="bound")
+    if (numbers.verdict == "resolved").any():
+        panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.8, label="bound")
     style.key_below(figure, panels[0, 0])
     return figure
+
+
+def _without_bound(curves: pd.DataFrame) -> str:
+    """A line for each verdict that leaves depths without a bound: their names, and why."""
+    reasons = {
+        "singular": r"$\kappa = \infty$",
+        "unresolved": r"$\lambda_\mathrm{min}$ is lost in rounding",
+    }
+    depths = {
+        verdict: ", ".join(str(depth) for depth in curves.depth[curves.verdict == verdict].unique())
+        for verdict in reasons
+    }
+    return "\n".join(
+        f"no bound at $L$ = {depths[verdict]}: {reason}"
+        for verdict, reason in reasons.items()
+        if depths[verdict]
+    )

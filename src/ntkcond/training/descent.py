@@ -7,8 +7,21 @@ descent, the link behind the paper's Section 6. Wide networks keep their NTK; th
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ntkcond.arrays.backend import Array, xp
 from ntkcond.networks.mlp import MLP
+
+
+def signs(labels: np.ndarray) -> np.ndarray:
+    """y, (n,) float64: 1 where the label is above the median, else −1. If no label is, as in
+    {0, 1, 1}, 1 where it equals the median, which is then the largest label.
+
+    labels: (n,) integers of at least two classes; each sign has a sample then.
+    """
+    median = np.median(labels)
+    above = labels > median
+    return np.where(above if above.any() else labels == median, 1.0, -1.0)
 
 
 def descend(

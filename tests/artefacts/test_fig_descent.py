@@ -1,0 +1,185 @@
+"""The descent step and its figure: κ with bound and verdict as everywhere, and targets of two signs
+whatever the labels."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from ntkcond.artefacts import fig_descent
+from ntkcond.ntk.measure import measure
+from ntkcond.run.errors import UserError
+from ntkcond.steps import descent
+from small_networks import mlp
+
+N, DEPTHS, SEEDS, WIDTH, STEPS = 12, [1, 2, 6], [1, 32], 64, 20
+ALTERNATING = np.arange(N) % 2
+
+
+def gaussian() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((N, 5)).astype(np.float32)
+
+
+def repeated(x: np.ndarray) -> np.ndarray:
+    """Sample 7 repeats sample 3."""
+    x = x.copy()
+    x[7] = x[3]
+    return x
+
+
+def nearly_repeated(x: np.ndarray) -> np.ndarray:
+    """Sample 7 differs from sample 3 in the last digit of one feature."""
+    x = repeated(x)
+    x[7, 0] = np.nextafter(x[3, 0], np.float32(9))
+    return x
+
+
+def descend(folder: Path, x: np.ndarray, labels: np.ndarray, **given: object) -> Path:
+    """The step's file for this data set, mine."""
+    (folder / "descent").mkdir(exist_ok=True)
+    with h5py.File(folder / "mine.h5", "w") as file:
+        file["x"], file["y"] = x, labels
+    options = {
+        "dataset": folder / "mine.h5", "activation": "relu", "depths": DEPTHS, "seeds": SEEDS,
+        "width": WIDTH, "block": "all", "steps": STEPS, "device": "cpu", "threads": 1,
+        "record": None, "output": folder / "descent/mine.h5",
+    }  # fmt: skip
+    descent.main(Namespace(**options | given))
+    return folder / "descent/mine.h5"
+
+
+def words_in(panel) -> str:
+    return "\n".join(text.get_text() for text in panel.texts)
+
+
+def dashed(panel) -> list:
+    return [line for line in panel.lines if line.get_linestyle() == "--" and len(line.get_xdata())]
+
+
+def check_that_it_misleads_nowhere(table: pd.DataFrame) -> None:
+    numbers = table.select_dtypes("number")
+    assert not numbers.isna().any().any()
+    assert not (numbers.drop(columns="log_rate_std") < 0).any().any()
+
+
+@pytest.mark.parametrize("change", [lambda x: x, repeated, nearly_repeated])
+def test_kappa_and_its_verdict_are_those_of_every_other_kernel(
+    tmp_path, change, device, monkeypatch
+):
+    monkeypatch.setattr(descent, "resolve_device", lambda _: device)
+    x = change(gaussian())
+    with h5py.File(descend(tmp_path, x, ALTERNATING)) as file:
+        names = ("kappa", "kappa_lower", "lambda_max", "lambda_min")
+        found = {name: file[name][:] for name in names}
+        verdicts, error = file["verdict"].asstr()[:], file["lambda_min_error"][:]
+    for i, depth in enumerate(DEPTHS):
+        expected = list(measure(x, mlp("relu", depth, WIDTH), N, 1, SEEDS, device))
+        assert [row["verdict"] for row in expected] == list(verdicts[i])
+        for name, values in found.items():
+            assert values[i].tolist() == [row[name] for row in expected], name
+    lost = verdicts != "resolved"
+    assert (abs(found["lambda_min"][lost]) <= error[lost]).all()
+    assert (found["lambda_min"][~lost] > error[~lost]).all()
+
+
+def test_a_repeated_sample_makes_kappa_infinite_and_leaves_no_bound(tmp_path):
+    table = fig_descent.table([descend(tmp_path, repeated(gaussian()), ALTERNATING)])
+    assert (table.verdict == "singular").all()
+    assert np.isposinf(table.kappa).all()
+    assert (table.bound_rate == 1).all() and (table.bound == 1).all()
+    check_that_it_misleads_nowhere(table)
+    figure = fig_descent.draw(table)
+    for panel in figure.axes:
+        assert not dashed(panel)
+        assert words_in(panel) == r"no bound at $L$ = 1, 2, 6: $\kappa = \infty$"
+    assert "bound" not in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_lambda_min_lost_in_rounding_gives_a_lower_bound_of_kappa(tmp_path):
+    path = descend(tmp_path, nearly_repeated(gaussian()), ALTERNATING)
+    table = fig_descent.table([path])
+    assert (table.verdict == "unresolved").all()
+    with h5py.File(path) as file:
+        lower = np.exp(np.log(file["kappa_lower"][:]).mean(axis=1))
+    curves = table[table.rule == "own"].drop_duplicates("depth")
+    assert curves.kappa.to_numpy() == pytest.approx(lower)
+    assert (table.bound_rate == 1).all() and (table.bound == 1).all()
+    check_that_it_misleads_nowhere(table)
+    for panel in fig_descent.draw(table).axes:
+        assert not dashed(panel)
+        assert "lost in rounding" in words_in(panel)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "worst"),
+    [
+        ("resolved", "unresolved", "unresolved"),
+        ("singular", "resolved", "singular"),
+        ("unresolved", "singular", "singular"),
+    ],
+)
+def test_a_curve_has_the_worst_verdict_of_its_seeds(tmp_path, first, second, worst):
+    path = descend(tmp_path, gaussian(), ALTERNATING)
+    kappas = {"resolved": 100.0, "unresolved": 1e13, "singular": np.inf}
+    with h5py.File(path, "r+") as file:
+        file["verdict"][1] = [first, second]
+        file["kappa"][1] = [kappas[first], kappas[second]]
+    table = fig_descent.table([path])
+    curve, others = table[table.depth == 2], table[table.depth != 2]
+    assert (curve.verdict == worst).all()
+    expected = np.inf if worst == "singular" else np.sqrt(100 * 1e13)
+    assert curve.kappa.to_numpy() == pytest.approx(expected)
+    assert (curve.bound_rate == 1).all() and (curve.bound == 1).all()
+    assert (others.verdict == "resolved").all()
+    assert (others.bound_rate < 1).all()
+    for panel in fig_descent.draw(table).axes:
+        assert len(dashed(panel)) == 2
+        assert words_in(panel).startswith("no bound at $L$ = 2: ")
+
+
+def test_where_every_kappa_is_resolved_the_bound_is_that_of_kappa(tmp_path):
+    table = fig_descent.table([descend(tmp_path, gaussian(), ALTERNATING, seeds=[1])])
+    assert (table.verdict == "resolved").all()
+    own = table[table.rule == "own"]
+    assert own.bound_rate.to_numpy() == pytest.approx((1 - 1 / own.kappa).to_numpy())
+    assert own.bound.to_numpy() == pytest.approx((own.bound_rate**own.step).to_numpy())
+    for panel in fig_descent.draw(table).axes:
+        assert len(dashed(panel)) == 3
+        assert words_in(panel) == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"), [([0, 1, 1], [-1, 1, 1]), ([0, 0, 7], [-1, -1, 1])]
+)
+def test_labels_of_which_most_are_the_largest_are_told_apart(tmp_path, labels, expected):
+    x = gaussian()
+    path = descend(tmp_path, x, np.tile(labels, N // 3))
+    with h5py.File(path) as file:
+        start = file["residual"][0, 0, 0, 0]
+    weights = mlp("relu", 1, WIDTH).weights(SEEDS[0], 5)
+    outputs = np.sqrt(2 / WIDTH) * np.maximum(x @ weights[0].T, 0) @ weights[1][0]
+    assert start == pytest.approx(np.linalg.norm(outputs - np.tile(expected, N // 3)))
+
+
+def test_labels_of_one_class_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"mine: .* label 3: .* Raise the block .*fig_descent"):
+        descend(tmp_path, gaussian(), np.full(N, 3))
+
+
+def test_samples_without_a_gradient_are_left_as_they_are(tmp_path):
+    path = descend(tmp_path, 0 * gaussian(), ALTERNATING)
+    with h5py.File(path) as file:
+        assert (file["learning_rate"][:] == 0).all()
+        assert (file["residual"][:] == np.sqrt(N)).all()
+    table = fig_descent.table([path])
+    assert (table.verdict == "singular").all()
+    assert (table.measured_rate == 1).all()
+    check_that_it_misleads_nowhere(table)
+
+
+def test_a_kernel_beyond_float64_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"depth 6 is beyond the range of float64. Lower"):
+        descend(tmp_path, 1e20 * gaussian(), ALTERNATING, activation="relu2")
