@@ -2,7 +2,7 @@
 # make report     the same and results/report.html, one page to read and pass on
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
-# make precision  10,000 NTKs at infinite width against 50 digits (half an hour)
+# make precision  10,600 NTKs at infinite width against 50 digits (minutes)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
@@ -25,7 +25,7 @@ faults: $(READY)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
 
 precision: $(READY)
-	NTKCOND_TEST_CASES=10000 .venv/bin/python -m pytest tests/ntk/test_infinite_width.py
+	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest tests/ntk/test_infinite_width.py
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py
