@@ -12,7 +12,7 @@ of freedom, where a pair of depths would give 4.
 - Confirmation: the change from the first depth to the last, by Student's t at a level of 5 %.
 
 Power, of five seeds (`benchmarks/trends.py` simulates it; docs/results.md has the table): a
-violation of 2.5 σ is rejected in 90 to 99 of 100 cases, and passes in at most 5. Fewer seeds find
+violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and passes in at most 5. Fewer seeds find
 less: with fewer than FULL, means that are not monotone decide nothing unless they are rejected, and
 one seed decides nothing. Exact curves, as at infinite width, are judged step by step.
 """

@@ -280,7 +280,7 @@ def separated_at_finite_width() -> Findings:
         x = np.array([[1.0, 0.0], [math.cos(theta), math.sin(theta)]])
         shares = []
         for width in widths:
-            kernels = _many_kernels(x, width, 2000 if width <= 25 else 200)
+            kernels = _many_kernels(x, width, 2000 if width <= 25 else 100)
             lengths = np.sqrt(kernels[:, 0, 0] * kernels[:, 1, 1])
             dead = lengths == 0  # no gradient, no angle: not separated
             cosine = kernels[:, 0, 1] / np.where(dead, 1, lengths)
