@@ -399,12 +399,44 @@ def test_finite_widths(kappas, verdict):
     assert verdicts({"fig_width": rows}, ["7-finite-width"]) == {"7-finite-width": verdict}
 
 
-@pytest.mark.parametrize(("kappa", "verdict"), [(500.0, HOLDS), (2000.0, FAILS)])
+@pytest.mark.parametrize(
+    ("kappas", "angles", "support"),
+    [
+        ([300, 100, 50], [5, 10, 15], HOLDS),
+        ([300, 100, 150], [5, 10, 15], FAILS),
+        ([300, 100, 50], [5, 10, 9], FAILS),
+    ],
+)
+def test_the_main_results_at_large_width(kappas, angles, support):
+    """At the largest finite width: the narrow one and the infinite one are as they should be."""
+    good, rows = ([300, 100, 50], [5, 10, 15]), []
+    for width, (values, degrees) in ((64, good), (4096, (kappas, angles)), (np.inf, good)):
+        rows += [
+            {"dataset": "mine", "activation": "relu", "depth": depth, "n": 20, "width": width,
+             "unresolved": 0, "kappa_median": value, "min_angle_deg_mean": angle}
+            for depth, value, angle in zip((1, 3, 10), values, degrees, strict=True)
+        ]  # fmt: skip
+    chosen = [claim for claim in OF_DATA_SETS if claim.id == "7-large-width"]
+    table = claims.table(claims=chosen, fig_width=pd.DataFrame(rows))
+    assert set(table.overall) == {CONJECTURE}
+    assert set(table.support) == {claims.SUPPORT[support]}
+
+
+@pytest.mark.parametrize(
+    ("kappa", "verdict"),
+    [(500.0, HOLDS), (2000.0, FAILS), ("unresolved", UNDECIDED), ("κ₀ = ∞", VACUOUS)],
+)
 def test_the_first_layer_on_data(kappa, verdict):
     found = evidence()
+    resolved = "resolved"
+    if kappa == "unresolved":
+        kappa, resolved = 500.0, "unresolved"
+    elif kappa == "κ₀ = ∞":
+        kappa = 500.0
+        found["conditioning"].loc[found["conditioning"].depth == 0, "kappa"] = np.inf
     found["first_layer"] = pd.DataFrame(
         {"dataset": "mine", "activation": "relu", "width": 8.0, "n": 20, "seed": SEEDS, "block": 0,
-         "kappa": kappa, "kappa_lower": kappa, "verdict": "resolved"}
+         "kappa": kappa, "kappa_lower": kappa, "verdict": resolved}
     )  # fmt: skip
     assert verdicts(found, ["5.1-data"]) == {"5.1-data": verdict}
 

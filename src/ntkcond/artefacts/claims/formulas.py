@@ -336,22 +336,28 @@ def first_layer_of_deep_networks() -> Findings:
 def gated_rows() -> Findings:
     """In the limit B′ᵢⱼ = Bᵢⱼ (1 − θᵢⱼ/π), with the angles of what W is applied to."""
     rng = np.random.default_rng(0)
-    extremes = []
-    for _ in range(20):
-        a, v = rng.standard_normal((20, 30)), rng.standard_normal((20, 10))
+
+    def ratios(a: np.ndarray) -> np.ndarray:
+        """λ_min(B′)/λ_min(B) and λ_max(B′)/λ_max(B)."""
+        v = rng.standard_normal((len(a), 10))
         v /= np.linalg.norm(v, axis=1, keepdims=True)
-        gram = a @ a.T
-        gated = gram * (1 - np.arccos(np.clip(v @ v.T, -1, 1)) / math.pi)
-        np.fill_diagonal(gated, np.diag(gram))
-        extremes.append(np.linalg.eigvalsh(gated)[[0, -1]] / np.linalg.eigvalsh(gram)[[0, -1]])
-    smallest, largest = np.transpose(extremes)
+        gates = 1 - np.arccos(np.clip(v @ v.T, -1, 1)) / math.pi
+        np.fill_diagonal(gates, 1)
+        gated, gram = (np.linalg.eigvalsh(b)[[0, -1]] for b in (a @ a.T * gates, a @ a.T))
+        return gated / gram
+
+    smallest, largest = np.transpose([ratios(rng.standard_normal((20, 30))) for _ in range(20)])
     setting = "20 random A of 20 rows, W applied to random vectors"
     yield bounded(setting, "λ_min(B′)/λ_min(B)", smallest, "> 1")
     yield bounded(setting, "λ_max(B′)/λ_max(B)", largest, "< 1")
-    yield Finding(
-        "A with orthogonal rows", "λ_min(B′)/λ_min(B)", "> 1", "1, as B′ = B is diagonal", "",
-        False, True,
-    )  # fmt: skip
+    smallest, largest = ratios(np.diag(np.linspace(1, 2, 20)))
+    equal = np.allclose([smallest, largest], 1, rtol=1e-12)
+    for quantity, expected, ratio, strict in (
+        ("λ_min(B′)/λ_min(B)", "> 1", smallest, smallest > 1 + 1e-12),
+        ("λ_max(B′)/λ_max(B)", "< 1", largest, largest < 1 - 1e-12),
+    ):
+        setting = "A with orthogonal rows"
+        yield Finding(setting, quantity, expected, short(ratio), "", strict, equal)
 
 
 @CLAIMS.add(
