@@ -405,9 +405,12 @@ CHANGES: dict[str, list[Change]] = {
             (
                 tuple(
                     f"artefacts/claims/{name}"
-                    for name in ("claim", "formulas", "wide_networks", "experiments")
+                    for name in (
+                        "claim", "trend", "formulas", "wide_networks", "descents", "kernels",
+                        "optimisation",
+                    )
                 ),
-                ("artefacts/claims/claim", "artefacts/claims/experiments"),
+                ("artefacts/claims/claim", "artefacts/claims/kernels"),
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,

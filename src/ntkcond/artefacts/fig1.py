@@ -18,9 +18,10 @@ which keep the angle at any depth. Closed form (the paper's Eq. 10), without dat
 
 **The paper** reads two things off its Figure 1. For θ\ :sub:`in` < 60° the gradient angle is larger
 than the input angle, the more so the deeper the network; for larger θ\ :sub:`in` it stays above
-60°. (Its theorems prove the first for small angles only.) Both hold for every L up to 1000, which a
-test checks. The first holds further: φ > θ\ :sub:`in` up to 66.8° for L = 1 and 69.6° for L = 10.
-Theorem 4.4's ‖∇f(x)‖ = (L+1)‖x‖ should be ‖∇f(x)‖² = (L+1)‖x‖²; this leaves angles unchanged.
+60°. (Its theorems prove the first for small angles only; the newest version has 30° in both.) Both
+hold for every L up to 1000, which a test checks. The first holds further: φ > θ\ :sub:`in` up to
+66.8° for L = 1 and 69.6° for L = 10. Theorem 4.4's ‖∇f(x)‖ = (L+1)‖x‖ should be ‖∇f(x)‖² =
+(L+1)‖x‖²; this leaves angles unchanged.
 """,
 )
 

@@ -19,7 +19,8 @@ The network is that of Eq. (1), with c_σ of each activation. The dual activatio
 closed form (Cho & Saul, 2009); those of smooth activations are Hermite series, exact to rounding.
 
 **The paper** has this as Figure 2 of its newest version, for ReLU², GELU and tanh. Each activation
-makes small angles larger, the more the deeper the network. As tanh is odd, opposite inputs keep
+makes small angles larger, the more the deeper the network, and φ → 90° as L → ∞, for GELU only
+beyond some 100 layers. As tanh is odd, opposite inputs keep
 opposite gradients.
 """,
 )

@@ -1,7 +1,8 @@
 """What the paper states, claim by claim, and whether it holds in numbers.
 
 formulas: claims about the closed forms; wide_networks: about the limit of infinite width;
-experiments: about data, judged from the artefacts. `CLAIMS.add` joins a claim to its test.
+descents: about training, by small descents; kernels and optimisation: about data, judged from the
+artefacts. trend: whether a curve is monotone. `CLAIMS.add` joins a claim to its test.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,8 +11,19 @@ from pathlib import Path
 import pandas as pd
 
 from ntkcond.artefacts import sweep_curves
-from ntkcond.artefacts.claims import experiments, formulas, wide_networks
-from ntkcond.artefacts.claims.claim import HOLDS, UNTESTED, VERDICTS, Claim
+from ntkcond.artefacts.claims import descents, formulas, kernels, optimisation, wide_networks
+from ntkcond.artefacts.claims.claim import (
+    CONJECTURE,
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    OURS,
+    UNDECIDED,
+    UNTESTED,
+    VACUOUS,
+    VERDICTS,
+    Claim,
+)
 from ntkcond.artefacts.spec import Spec
 
 SPEC = Spec(
@@ -31,26 +43,50 @@ that tests it, the expected and the measured value, with the spread, and a verdi
 
 - *holds*;
 - *holds as corrected*: the text has a slip, and the correction is given;
+- *not decided*: the spread of the seeds allows neither;
 - *does not hold in general*: not in every setting tried; the rows say in which it does;
+- *conjecture*: the paper puts it as its belief; the row says whether the numbers support it;
+- *vacuous here*: it could not have failed, as κ < κ₀ where κ₀ = ∞;
 - *not testable here*: with the reason.
 
-``difference`` numbers the twelve places where the papers' text and the numbers disagree. Claims
-about formulas are tested on the formulas, those about the limit of infinite width on networks of
-growing width, those about data on the artefacts of this config: another config may lead to other
-verdicts. What should change with depth has to go in the right direction from the first depth to the
-last by more than the seeds' spread explains, and no step may go against it by more than that (at a
-level of 5 % for all steps of a curve).
+Of the rows of a claim the worst counts, in this order: vacuous here, holds, holds as corrected, not
+decided, does not hold in general. Rows named *ours* extend the paper's statements and are not
+counted as its claims.
+
+``difference`` numbers the places where the papers' text and the numbers disagree, 1 to 13; 12 was
+a misreading of ours and is not used. Claims about formulas are tested on the formulas, those about
+the limit of infinite width on networks of growing width, those about data on the artefacts of this
+config: another config may lead to other verdicts.
+
+A curve that should be monotone in depth is held against the nearest monotone one (isotonic
+regression, with a spread pooled over depths). It fails where five in a hundred monotone curves or
+fewer are as far off, is not decided up to ten in a hundred, and must change from the first depth to
+the last by more than the spread explains. A violation of 2.5 standard deviations of five seeds
+passes in at most 5 of 100 simulations. With fewer than five seeds, means that are not monotone
+decide nothing unless they are rejected.
 """,
 )  # fmt: skip
 
-CLAIMS = [*wide_networks.CLAIMS, *formulas.CLAIMS, *experiments.CLAIMS]
+CLAIMS = [
+    *wide_networks.CLAIMS, *formulas.CLAIMS, *descents.CLAIMS, *kernels.CLAIMS,
+    *optimisation.CLAIMS,
+]  # fmt: skip
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
     "Numbers of theorems, sections and equations are those of arXiv 2305.08813v1 where no other"
     " version is named; F is the appendix of the ICLR submission, newest the newest arXiv version."
-    " [n] is one of the twelve places where the papers' text and the numbers disagree. What holds"
-    " in one setting and not in another does not hold in general: look at the rows."
+    " [n] numbers the places where the papers' text and the numbers disagree (12 is not used). What"
+    " holds in one setting and not in another does not hold in general: look at the rows. A"
+    " conjecture is what the paper puts as its belief. Rows named ours extend the paper's"
+    " statements."
 )
+SUPPORT = {
+    VACUOUS: "It could not have failed here.",
+    HOLDS: "The numbers support it.",
+    CORRECTED: "The numbers support it as corrected.",
+    UNDECIDED: "The numbers decide neither way.",
+    FAILS: "The numbers do not support it in general.",
+}  # of a conjecture, by the worst of its rows
 STYLE = (
     "body { font: 14px/1.4 sans-serif; margin: 1.5em } table { border-collapse: collapse }"
     " td, th { text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0;"
@@ -67,8 +103,9 @@ def table(
     """A row for each claim and setting, in the order of their ids.
 
     Columns: id, source, claim, correction, difference, artefact, those of `Finding`'s texts,
-    verdict of this row, overall: of the claim, the worst of its rows. Where nothing was measured,
-    `measured` says why. tables: of artefacts, by their names; sweep_…: the files of two sweeps.
+    verdict of this row; overall: of the claim, by VERDICTS; support: of a conjecture, in words.
+    Where nothing was measured, `measured` says why. tables: of artefacts, by their names; sweep_…:
+    the files of two sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
     for name, paths in (("first_layer", sweep_first_layer), ("infinite", sweep_infinite)):
@@ -85,34 +122,45 @@ def table(
             {**dict(zip(TEXTS, finding, strict=False)), "verdict": finding.verdict}
             for finding in claim.test(evidence)
         ] or [{**dict.fromkeys(TEXTS, ""), "measured": claim.lacking, "verdict": UNTESTED}]
-        overall = max((f["verdict"] for f in findings), key=(*VERDICTS, UNTESTED).index)
-        rows += [{**about, **finding, "overall": overall} for finding in findings]
+        overall = max((f["verdict"] for f in findings), key=VERDICTS.index)
+        support = ""
+        if claim.conjecture and overall != UNTESTED:
+            overall, support = CONJECTURE, SUPPORT[overall]
+        rows += [{**about, **found, "overall": overall, "support": support} for found in findings]
     return pd.DataFrame(rows).astype({"difference": "Int64"})
 
 
-def _order(name: str) -> tuple[bool, bool, str]:
-    """The first version's sections, then its appendices; the newest version's own come last."""
-    return name.startswith("newest"), name[0].isalpha(), name
+def _order(name: str) -> tuple[bool, bool, bool, str]:
+    """The first version's sections, then its appendices, the newest version's own, and ours."""
+    return name.startswith(OURS), name.startswith("newest"), name[0].isalpha(), name
 
 
 def _named(numbers: pd.DataFrame) -> pd.DataFrame:
     """With columns name, id and difference, and instead, what the numbers say."""
     known = (numbers.overall != HOLDS) | numbers.difference.notna()
+    correction = numbers.correction.where(known & (numbers.overall != UNTESTED), "")
     return numbers.assign(
         name=numbers.id + (" [" + numbers.difference.astype("string") + "]").fillna(""),
-        instead=numbers.correction.where(known & (numbers.overall != UNTESTED), ""),
+        instead=(numbers.support + " " + correction).str.strip(),
     )
+
+
+def counts(numbers: pd.DataFrame) -> dict[str, int]:
+    """How many claims of the paper have each verdict, in the order of VERDICTS."""
+    claims = numbers[~numbers.id.str.startswith(OURS)].drop_duplicates("id")
+    found = claims.overall.value_counts()
+    return {verdict: int(found[verdict]) for verdict in VERDICTS if verdict in found}
 
 
 def markdown(numbers: pd.DataFrame) -> str:
     """A summary of the verdicts, a table of the claims, and the measurements of each."""
     numbers = _named(numbers)
     claims = numbers.drop_duplicates("id")
-    counts = claims.overall.value_counts()
-    summary = [f"**{v}** {counts[v]}" for v in (*VERDICTS, UNTESTED) if v in counts]
+    of_the_paper = counts(numbers)
+    summary = [f"**{verdict}** {count}" for verdict, count in of_the_paper.items()]
     lines = [
         f"# The paper's claims, one by one\n\n{INTRODUCTION}\n",
-        f"Of {len(claims)} claims: {', '.join(summary)}.\n",
+        f"Of {sum(of_the_paper.values())} claims of the paper: {', '.join(summary)}.\n",
         *_grid(
             ["", "the paper says", "verdict", "what the numbers say"],
             claims[["name", "claim", "overall", "instead"]],
@@ -132,7 +180,8 @@ def markdown(numbers: pd.DataFrame) -> str:
 
 
 def _grid(head: list[str], rows: pd.DataFrame) -> list[str]:
-    lines = [f"| {' | '.join(row)} |" for row in (head, *rows.itertuples(index=False))]
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows.itertuples(index=False)]
+    lines = [f"| {' | '.join(row)} |" for row in (head, *cells)]
     return [lines[0].replace("|  |", "| |"), "|---" * len(head) + "|", *lines[1:]]
 
 

@@ -10,11 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+VACUOUS = "vacuous here"
 HOLDS = "holds"
 CORRECTED = "holds as corrected"
+UNDECIDED = "not decided"
 FAILS = "does not hold in general"
+CONJECTURE = "conjecture"
 UNTESTED = "not testable here"
-VERDICTS = (HOLDS, CORRECTED, FAILS)  # of several findings the last of these counts
+# Of a claim that of its findings which comes last here, so that a vacuous one adds nothing and one
+# failure is enough; then, if the paper only believes it, CONJECTURE, whatever the findings are.
+VERDICTS = (VACUOUS, HOLDS, CORRECTED, UNDECIDED, FAILS, CONJECTURE, UNTESTED)
+OURS = "ours"  # begins the ids of statements that the paper does not make
 
 Evidence = Mapping[str, pd.DataFrame]  # the tables of the artefacts, by their names
 SWEEPS = {"first_layer": "sweeps/first_layer", "infinite": "sweeps/infinite"}
@@ -26,7 +32,8 @@ class Finding(NamedTuple):
 
     setting: of the measurement, such as a data set and a width. quantity: what was measured;
     expected, measured, spread: as they are printed. as_stated: whether it agrees with the paper's
-    statement; as_corrected: with the claim's `correction`, where it has one.
+    statement; as_corrected: with the claim's `correction`, where it has one. neither: UNDECIDED,
+    where the spread allows neither, or VACUOUS, where the statement could not have failed.
     """
 
     setting: str
@@ -36,11 +43,13 @@ class Finding(NamedTuple):
     spread: str
     as_stated: bool
     as_corrected: bool = False
+    neither: str = ""
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS."""
-        return HOLDS if self.as_stated else CORRECTED if self.as_corrected else FAILS
+        """Up to FAILS, one of VERDICTS."""
+        judged = HOLDS if self.as_stated else CORRECTED if self.as_corrected else FAILS
+        return self.neither or judged
 
 
 Findings = Iterator[Finding]
@@ -50,11 +59,12 @@ Test = Callable[[Evidence], Iterable[Finding]]
 class Claim(NamedTuple):
     """What the paper says, in our words.
 
-    id: unique; numbers are those of arXiv 2305.08813v1. source: its place, in which versions.
-    test: gives the findings; none without evidence. correction: what the findings say instead
-    (tested as `as_corrected` only where it mends a slip of the text). difference: its number among
-    the twelve places where text and numbers disagree. artefact: what tests it, names in results/
-    without suffix. lacking: why findings may be missing.
+    id: unique; numbers are those of arXiv 2305.08813v1; OURS begins those of statements that extend
+    the paper's. source: its place, in which versions. test: gives the findings; none without
+    evidence. correction: what the findings say instead (tested as `as_corrected` only where it
+    mends a slip of the text). difference: its number among the places where text and numbers
+    disagree. artefact: what tests it, names in results/ without suffix. lacking: why findings may
+    be missing. conjecture: whether the paper puts it as its belief.
     """
 
     id: str
@@ -65,6 +75,7 @@ class Claim(NamedTuple):
     difference: int | None = None
     artefact: str = "claims"
     lacking: str = "no artefact of this config shows it"
+    conjecture: bool = False
 
 
 class Claims(list[Claim]):
@@ -88,6 +99,14 @@ class Claims(list[Claim]):
             return test
 
         return decorate
+
+
+def judged(
+    setting: str, quantity: str, expected: str, measured: str, spread: str, verdict: str
+) -> Finding:
+    """A finding with a verdict that is known: HOLDS, FAILS, UNDECIDED or VACUOUS."""
+    neither = verdict if verdict in (UNDECIDED, VACUOUS) else ""
+    return Finding(setting, quantity, expected, measured, spread, verdict == HOLDS, neither=neither)
 
 
 def short(value: float) -> str:

@@ -1,0 +1,214 @@
+"""Claims about optimisation and generalisation on data, judged from the tables of trained networks.
+
+All are ReLU networks. What should fall with depth is judged as in `ntkcond.artefacts.claims.trend`.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr, t
+
+from ntkcond.artefacts.claims import trend
+from ntkcond.artefacts.claims.claim import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Claim,
+    Claims,
+    Findings,
+    bounded,
+    judged,
+    short,
+)
+from ntkcond.datasets.registry import title
+
+LEVEL = 0.05  # of all comparisons of a data set's accuracies together (Bonferroni)
+WHOLE_EPOCHS = 1 / 12  # variance of what is rounded up to an epoch
+Table = pd.DataFrame
+CLAIMS = Claims()
+
+
+@CLAIMS.add(
+    "6-training", "v1 and ICLR §6 and Fig. 3, newest Fig. 4",
+    "On each data set, deeper networks always train faster than shallower ones.",
+)  # fmt: skip
+def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
+    """Epochs against depth, at each threshold that any network reaches. One that does not counts as
+    later than all that do, with the epochs it was trained; no spread is known of it."""
+    relu = table_epochs.dataset.isin(fig3[fig3.activation == "relu"].dataset)
+    found = table_epochs[(table_epochs.rate_for == "depth") & relu].sort_values("depth")
+    for (dataset, threshold), rows in found.groupby(["dataset", "threshold"], sort=False):
+        reached = rows.epochs_mean.notna()
+        if len(rows) < 2 or not reached.any():
+            continue
+        epochs = rows.epochs_mean.fillna(rows.epochs_trained + 1).to_numpy()
+        seeds, spread = rows.seeds.min(), rows.epochs_std[reached]
+        freedom = int((seeds - 1) * reached.sum())
+        variance = (np.square(spread.fillna(0)).mean() + WHOLE_EPOCHS) / seeds
+        verdict = trend.rising(-epochs, seeds, variance, freedom)
+        if len(set(epochs)) == 1:  # a tie at every depth is no gain
+            verdict, correlation = FAILS, 0.0
+        else:
+            correlation = spearmanr(rows.depth, epochs).statistic
+        yield judged(
+            f"{title(dataset)}, to a loss of {threshold:g}",
+            "rank correlation of epochs with depth", "−1", f"{correlation:+.2f}".replace("-", "−"),
+            f"epochs {_listed(rows.depth, rows.epochs_mean)}, {seeds} seeds", verdict,
+        )  # fmt: skip
+
+
+def _listed(depths: pd.Series, epochs: pd.Series) -> str:
+    known = [f"{short(e)} at L = {d}" for d, e in zip(depths, epochs, strict=True) if e == e]
+    return ", ".join(known)
+
+
+def _descents(fig_descent: Table) -> Iterator[tuple[str, Table]]:
+    """Each data set and its curves at 1/λ_max, where κ alone bounds the rate; those with a resolved
+    κ, where the table tells."""
+    rows = fig_descent[(fig_descent.rule == "own") & (fig_descent.activation == "relu")]
+    if "verdict" in rows:
+        rows = rows[rows.verdict == "resolved"]
+    for dataset, curves in rows.groupby("dataset", sort=False):
+        yield dataset, curves.sort_values(["depth", "step"])
+
+
+def _within_bound(fig_descent: Table, power: int, quantity: str) -> Findings:
+    """Whether the residual to a power is below (1 − 1/κ)ᵗ after each number of steps t."""
+    for dataset, curves in _descents(fig_descent):
+        for depth, rows in curves[curves.step > 0].groupby("depth"):
+            ratio = rows.residual**power / (1 - 1 / rows.kappa) ** rows.step
+            where = f"{title(dataset)}, L = {depth}, η = 1/λ_max, {rows.step.max()} steps"
+            factor, known = rows.measured_rate.iloc[0] ** power, 1 - 1 / rows.kappa.iloc[0]
+            yield bounded(
+                where, f"{quantity} / (1 − 1/κ)ᵗ, largest of all t", ratio.max(), "≤ 1",
+                f"factor a step {factor:.5f} at the end, {known:.5f} of the bound",
+            )  # fmt: skip
+
+
+@CLAIMS.add(
+    "6-bound", "v1 §6, Eq. 13; ICLR §6, Eq. 11; newest §5",
+    "Gradient descent on the square loss leaves at most (1 − 1/κ)ᵗ of it after t steps.",
+)  # fmt: skip
+def bounded_by_kappa(fig_descent: Table) -> Findings:
+    """Of the loss, the square of the residual: with a constant NTK (1 − 1/κ)²ᵗ would do."""
+    return _within_bound(fig_descent, 2, "loss")
+
+
+@CLAIMS.add(
+    "ours-6-residual", "ours: what Eq. 13 becomes if the NTK is constant",
+    "Gradient descent leaves at most (1 − 1/κ)ᵗ of the residual, the root of the loss.",
+)  # fmt: skip
+def residual_bounded_by_kappa(fig_descent: Table) -> Findings:
+    return _within_bound(fig_descent, 1, "residual")
+
+
+@CLAIMS.add(
+    "6-descent", "v1 and ICLR §6 (b), newest §5 (b)",
+    "Deeper wide ReLU networks converge faster under gradient descent.",
+)  # fmt: skip
+def descends_faster(fig_descent: Table) -> Findings:
+    """By the contraction a step over the last half of the steps."""
+    for dataset, curves in _descents(fig_descent):
+        rows = curves.drop_duplicates("depth")
+        if len(rows) < 2:
+            continue
+        with np.errstate(divide="ignore"):
+            logs = -np.log(rows.measured_rate.to_numpy())
+        seeds, count = int(rows.seeds.min()), len(rows) - 1
+        freedom = (seeds - 1) * len(rows)
+        variance = np.square(rows.log_rate_std.fillna(0)).mean() / seeds
+        words = [f"factor a step {', '.join(f'{rate:.5f}' for rate in rows.measured_rate)}"]
+        words.append(f"{seeds} seeds" if seeds > 1 else "one seed")
+        verdict = trend.rising(logs, seeds, variance, freedom)
+        if variance and (np.diff(logs) < 0).any():
+            words.append(f"p = {short(trend.contradiction(logs, variance, freedom))}")
+        depths = ", ".join(map(str, rows.depth))
+        yield judged(
+            f"{title(dataset)}, η = 1/λ_max of each, L = {depths}",
+            "steps in depth with which the residual falls faster", f"{count} of {count}",
+            f"{(np.diff(logs) > 0).sum()} of {count}", ", ".join(words), verdict,
+        )  # fmt: skip
+
+
+def _errors(rows: Table) -> pd.Series:
+    """The standard error of each accuracy, in %: of the seeds, pooled over depths, and of a test
+    set of so many samples."""
+    seeds = rows.test_accuracy_percent_std.pow(2).mean() / rows.seeds
+    share = rows.test_accuracy_percent_mean.clip(0, 100) / 100
+    return np.sqrt(seeds.fillna(0) + 1e4 * share * (1 - share) / rows.test_samples)
+
+
+def _gains(rows: Table, best: int) -> tuple[pd.Series, float]:
+    """How much more accurate a depth is than each other one, and the error that all may have."""
+    accuracy, error = rows.test_accuracy_percent_mean, _errors(rows)
+    gains = accuracy[best] - accuracy.drop(best)
+    freedom = max(int((rows.seeds - 1).sum()), 1)
+    return gains, t.ppf(1 - LEVEL / max(len(gains), 1), freedom) * math.sqrt(2) * error.max()
+
+
+@CLAIMS.add(
+    "6-table-1", "newest Table 1", "Test accuracies on MNIST at L = 1, 3, 6, 8, 10, 12.",
+    lacking="needs fig3 of all 60,000 MNIST images (config/paper.yaml, a GPU)",
+)  # fmt: skip
+def accuracy_of_table_1(table_generalization: Table) -> Findings:
+    """Only of the whole of MNIST: each value, and that the best depth is the table's, which a flat
+    line is not."""
+    whole = table_generalization[table_generalization.samples == 60_000]
+    whole = whole.dropna(subset=["paper_test_accuracy_percent", "test_accuracy_percent_mean"])
+    for dataset, rows in whole.groupby("dataset", sort=False):
+        rows = rows.set_index("depth").sort_index()
+        for depth, row in rows.iterrows():
+            spread = np.nan_to_num(row.test_accuracy_percent_std)
+            stated, found = row.paper_test_accuracy_percent, row.test_accuracy_percent_mean
+            agrees = abs(found - stated) < max(3 * spread, 0.3)
+            yield judged(
+                f"{title(dataset)}, L = {depth}, {row.epochs} epochs", "test accuracy (%)",
+                short(stated), short(found), f"± {short(spread)}", HOLDS if agrees else FAILS,
+            )  # fmt: skip
+        if len(rows) > 1:
+            best = rows.paper_test_accuracy_percent.idxmax()
+            gains, error = _gains(rows, best)
+            decided = FAILS if (gains < -error).any() else UNDECIDED
+            yield judged(
+                f"{title(dataset)}, L = {', '.join(map(str, rows.index))}",
+                f"how much better than the others L = {best} is (%)", "> 0",
+                ", ".join(map(short, gains)), f"± {short(error)}",
+                HOLDS if (gains > error).all() else decided,
+            )  # fmt: skip
+
+
+@CLAIMS.add(
+    "6-tradeoff", "newest §5 and Table 1",
+    "Very deep networks generalise less well: the best test accuracy is in between.",
+    lacking="needs trained networks of three depths or more",
+)  # fmt: skip
+def depth_costs_accuracy(table_generalization: Table) -> Findings:
+    """Holds where a depth is better than the shallowest and the deepest by more than the errors of
+    all comparisons, fails where one of these two is so much better than all others."""
+    found = table_generalization.dropna(subset="test_accuracy_percent_mean")
+    for dataset, rows in found.groupby("dataset", sort=False):
+        rows = rows.set_index("depth").sort_index()
+        if len(rows) < 3:
+            continue
+        accuracy, ends = rows.test_accuracy_percent_mean, rows.index[[0, -1]]
+        best = accuracy.idxmax()
+        gains, error = _gains(rows, best)
+        verdict = UNDECIDED
+        if best in ends and (gains > error).all():
+            verdict = FAILS
+        elif best not in ends and (gains[ends] > error).all():
+            verdict = HOLDS
+        yield judged(
+            f"{title(dataset)}, L = {', '.join(map(str, rows.index))}", "test accuracy (%)",
+            "best in between", ", ".join(map(short, accuracy)), f"± {short(error)}", verdict,
+        )  # fmt: skip
+
+
+CLAIMS += [
+    Claim(
+        "newest-2.1", "newest Remark 2.1", "With biases, results may be others.", lambda _: (),
+        artefact="", lacking="the networks here, as the paper's, have no biases", conjecture=True,
+    ),
+]  # fmt: skip
