@@ -25,7 +25,7 @@ faults: $(READY)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
 
 precision: $(READY)
-	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest tests/ntk/test_infinite_width.py
+	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py

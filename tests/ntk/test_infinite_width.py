@@ -117,27 +117,35 @@ def random_case(rng, name):
 def test_entries_and_smallest_eigenvalue_are_within_their_bounds(name):
     """Of the same float32 inputs in 50 digits."""
     rng = np.random.default_rng(list(name.encode()))
-    resolved = 0
-    for _ in range(CASES if name in CLOSED else max(6, CASES // 12)):
+    cases = CASES if name in CLOSED else max(6, CASES // 12)
+    entries, eigenvalues, resolved = [], [], 0
+    for _ in range(cases):
         x, depth = random_case(rng, name)
         network = MLP(HERE[name], depth, math.inf)
         with mpmath.workdps(extended_precision.DIGITS):
             exact = extended_precision.ntk(x, name, depth)
             smallest = float(extended_precision.smallest_eigenvalue(exact))
         kernel, relative = infinite_width_ntk(x, network), rounding(network, x.shape[1])
+        off = np.array(
+            [float(mpmath.mpf(kernel[place]) - exact[place]) for place in np.ndindex(kernel.shape)]
+        ).reshape(kernel.shape)
         norms = np.sqrt([float(exact[i, i]) for i in range(len(x))])
-        for i, j in np.ndindex(kernel.shape):
-            off = abs(float(mpmath.mpf(kernel[i, j]) - exact[i, j]))
-            assert off <= relative * norms[i] * norms[j]
+        entries.append(np.abs(off / np.outer(norms, norms)).max() / relative)
         found = extreme_eigenvalues(kernel, relative * np.trace(kernel))
-        assert abs(found.lambda_min - smallest) <= found.error
+        eigenvalues.append(abs(found.lambda_min - smallest) / found.error)
         resolved += found.lambda_min > found.error
+    print(
+        f"{name}: {cases} NTKs, λ_min of {resolved} above its bound; error / bound at most"
+        f" {max(entries):.3f} of an entry, {max(eigenvalues):.3f} of λ_min"
+    )
+    assert max(*entries, *eigenvalues) <= 1
     assert resolved  # a bound of everything would hold, too
 
 
 @pytest.mark.parametrize(("d", "depth"), [(5, 1), (5, 3), (64, 1), (64, 10)])
 def test_kappa_of_samples_one_ulp_apart(d, depth):
-    """Before, its angle by arccos: 1.29e8 for 1.23e8 at d = 5, 2.3e13 for 3.5e8 at d = 64."""
+    """Before, angles by arccos: at L = 1 1.66e9 in place of 1.51e9 with d = 5, both resolved, and a
+    lower bound of 3.0e13 in place of 1.84e9 with d = 64."""
     x = np.random.default_rng(0).standard_normal((6, d)).astype(np.float32)
     x[1] = x[0]
     x[1, 2] = np.nextafter(x[0, 2], np.float32(9), dtype=np.float32)
@@ -151,7 +159,8 @@ def test_kappa_of_samples_one_ulp_apart(d, depth):
 
 @pytest.mark.parametrize(("name", "depth"), [("leaky", 1), ("leaky", 3), ("relu", 3), ("relu2", 3)])
 def test_an_added_activation_with_a_kink_has_the_kappa_of_its_closed_form(name, depth):
-    """Before: leaky ReLU 1.9e4 at L = 1, ReLU as a stranger 6,743 for 514 at L = 3."""
+    """Before, by a series of 256 terms: leaky ReLU 1.4e7 in place of 47,143 at L = 1, ReLU as a
+    stranger 5.3e6 in place of 15,731 at L = 3, all resolved."""
     x = np.random.default_rng(3).standard_normal((8, 6))
     x[1] = x[0] + 1e-3 * x[2]
     x = of_norm_1(x)
