@@ -1,5 +1,5 @@
 """The NTK at infinite width in extended precision, from the papers' formulas alone: mpmath's closed
-forms for homogeneous activations, Hermite series of 400 terms for smooth ones."""
+forms for homogeneous activations, Hermite series for smooth ones."""
 
 import functools
 

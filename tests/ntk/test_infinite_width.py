@@ -211,3 +211,51 @@ def test_of_activations_that_are_not_homogeneous_it_is_the_ntk_of_directions(nam
     )
     with pytest.raises(UserError, match=r"for samples of norm 1.*Set unit_norm: true"):
         infinite_width_ntk(exact * (1 + 5e-6), network)
+
+
+ADDED = {
+    "absolute value": (abs, np.sign, {"degree": 1}),
+    "square": (lambda z: z * z, lambda z: 2 * z, {"degree": 2}),
+    "cosine": (np.cos, lambda z: -np.sin(z), {"kinks": ()}),
+    "constant slope": (lambda z: z + 1, np.ones_like, {}),
+    "softplus": (lambda z: np.logaddexp(0, z), lambda z: 1 / (1 + np.exp(-z)), {"kinks": []}),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_added_activations_of_any_symmetry_have_a_resolved_kappa(name):
+    """Even ones map opposite inputs to the same output: θ′ = 0 at θ = π. Before, a NaN."""
+    value, slope, about = ADDED[name]
+    x = np.random.default_rng(3).standard_normal((6, 6))
+    network = MLP(Activation(name, value, slope, **about), 2, math.inf)
+    (row,) = measure(of_norm_1(x), network, 6, None, [])
+    assert row["verdict"] == "resolved"
+    assert 1 < row["kappa"] < 1e4
+
+
+def test_an_activation_that_jumps_has_no_resolved_kappa():
+    """Its derivative is not a function: σ′ = 0 is not the whole of it. Before, 33,852, resolved."""
+    for value, slope in (
+        (lambda z: 1.0 * (z > 0), np.zeros_like),
+        (lambda z: z + (z > 0), np.ones_like),
+    ):
+        x = np.random.default_rng(3).standard_normal((8, 6))
+        x[1] = x[0] + 1e-3 * x[2]
+        network = MLP(Activation("jump", value, slope), 3, math.inf)
+        (row,) = measure(of_norm_1(x), network, 8, None, [])
+        assert row["verdict"] == "unresolved"
+        assert row["kappa_lower"] >= 1
+
+
+def test_smallest_angle_of_an_even_activation_is_that_of_all_pairs():
+    """An almost opposite pair: 3.5°; the closest inputs are 60° apart."""
+    network = MLP(Activation("absolute value", abs, np.sign, degree=1), 1, math.inf)
+    x = np.random.default_rng(0).standard_normal((6, 5))
+    x[1] = 1e-3 * x[2] - x[0]
+    x = of_norm_1(x)
+    (row,) = measure(x, network, 6, None, [])
+    kernel = infinite_width_ntk(x, network)
+    norms = np.sqrt(np.diag(kernel))
+    cosines = (kernel / np.outer(norms, norms))[np.tril_indices(6, -1)]
+    assert row["min_angle_deg"] == pytest.approx(np.degrees(np.arccos(cosines.max())), rel=1e-6)
+    assert row["min_angle_deg"] < 10

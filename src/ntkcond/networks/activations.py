@@ -5,7 +5,7 @@ Written once for NumPy arrays and torch tensors: `xp(z)` has the functions of th
 every start: no import of numpy or torch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ntkcond.arrays.backend import Array, special, xp
@@ -31,7 +31,10 @@ class Activation:
     c: float | None = None
     linear: bool = False
     degree: int | None = None
-    kinks: tuple[float, ...] = (0.0,)
+    kinks: Sequence[float] = (0.0,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinks", tuple(self.kinks))  # hashable
 
 
 def _step(z: Array) -> Array:

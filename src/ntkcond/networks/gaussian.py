@@ -25,11 +25,6 @@ def normalisation(activation: Activation) -> float:
     return 1 / moment(activation.value, activation.kinks)
 
 
-def slope_gain(activation: Activation) -> float:
-    """χ₁ = c_σ E[σ′(z)²], by which a gradient's squared norm grows from layer to layer."""
-    return normalisation(activation) * moment(activation.slope, activation.kinks)
-
-
 def moment(function: Elementwise, kinks: tuple[float, ...] = (0.0,), panels: int = PANELS) -> float:
     """E[f(z)²]. function: elementwise on a float64 array, smooth but at the kinks."""
     z, weights = _panels(kinks, panels)

@@ -22,9 +22,12 @@ from ntkcond.networks.gaussian import (
 log = logging.getLogger("ntkcond")
 SERIES = 256, 1024, 4096  # terms of a Hermite series, tried in turn
 EXACT = 1e-14  # errors below are rounding
+SAFETY = 4.0  # of errors that are estimated
 INEXACT = 1e-9  # errors above are worth a warning
 REACH = 10.0  # of two-dimensional quadrature: beyond, the density is below 10⁻²²
 NODES = (32, 64, 128, 256)  # of Chebyshev interpolation in θ, tried in turn
+# In [−1, 1], for angles in [0, π] that are no nodes; steep activations have their all near 0
+PROBES = np.sort([*np.linspace(-0.95, 0.95, 8), *(np.geomspace(1e-6, 1e-2, 5) - 1)])
 PANELS = (8, 16)  # from −REACH to REACH, tried in turn, each against twice as many
 
 
@@ -32,15 +35,15 @@ class Dual(NamedTuple):
     """An activation seen by Gaussians at an angle θ, elementwise on [0, π]:
 
     turn: θ → θ′. loss: θ → c_σ E[σ′(u)²] − c_σ E[σ′(u) σ′(v)]. gain: c_σ E[σ′(u)²].
-    steepest: the largest |dθ′/dθ| and |d loss/dθ|. error: a bound on the error of turn and loss,
-    beside rounding.
+    steepest: the largest |dθ′/dθ| and |d loss/dθ|. error: of turn and of loss, beside rounding; 0
+    for closed forms, else an estimate on the safe side.
     """
 
     turn: Elementwise
     loss: Elementwise
     gain: float
     steepest: tuple[float, float]
-    error: float = 0.0
+    error: tuple[float, float] = (0.0, 0.0)
 
 
 @functools.cache
@@ -55,7 +58,14 @@ def dual(activation: Activation) -> Dual:
     for known, closed in CLOSED_FORMS.items():
         if activation is ACTIVATIONS[known]:
             return closed
-    return _by_series(activation) or _by_quadrature(activation)
+    found = _by_series(activation) or _by_quadrature(activation)
+    if not max(found.error) <= INEXACT:
+        log.warning(
+            "%s at infinite width is known only within %.0e, which counts in every verdict on κ. If"
+            " it or a derivative of it jumps, name the points: Activation.kinks",
+            activation.title, max(found.error),
+        )  # fmt: skip
+    return found
 
 
 def one_minus_cosine(theta: np.ndarray) -> np.ndarray:
@@ -120,7 +130,9 @@ def _by_series(activation: Activation) -> Dual | None:
         return one_minus_cosine(theta) * powers
 
     value, slope = (functools.partial(difference, quotient) for quotient in quotients)
-    return _dual(activation, value, slope, whole, 2 * EXACT)
+    # Horner's rule: two roundings a term, of a sum of positive coefficients
+    rounding = 2 * max(map(len, quotients)) * np.finfo(float).eps * max(1.0, whole)
+    return _dual(activation, value, slope, whole, 2 * EXACT + rounding)
 
 
 def _by_quadrature(activation: Activation) -> Dual:
@@ -137,9 +149,8 @@ def _by_quadrature(activation: Activation) -> Dual:
         values = np.array([_half_squares(activation, angle, panels) for angle in theta])
         return c * values / np.stack([np.sin(theta / 2), np.ones_like(theta)], axis=1)
 
-    few = np.polynomial.chebyshev.chebpts1(8)
     for panels in PANELS:
-        error = np.abs(at(few, 2 * panels) - at(few, panels)).max()
+        error = np.abs(at(PROBES, 2 * panels) - at(PROBES, panels)).max()
         if error < EXACT:
             break
     for nodes in NODES:
@@ -149,6 +160,7 @@ def _by_quadrature(activation: Activation) -> Dual:
         cut = np.abs(series[nodes // 2 :]).sum(axis=0).max()
         if cut < max(10 * EXACT, error):
             break
+    between = np.polynomial.chebyshev.chebval(PROBES, series).T - at(PROBES, 2 * panels)
 
     def interpolated(which: int, theta: np.ndarray) -> np.ndarray:
         return np.polynomial.chebyshev.chebval(2 * theta / np.pi - 1, series[:, which])
@@ -157,12 +169,8 @@ def _by_quadrature(activation: Activation) -> Dual:
         [moment(f, activation.kinks, count) for f in (activation.value, activation.slope)]
         for count in (320, 311)
     ])  # fmt: skip
-    error += cut + np.abs(moments[0] / moments[1] - 1).max()
-    if error > INEXACT:
-        log.warning(
-            "%s at infinite width is known only within %.0e: name the points where it or a"
-            " derivative jumps (Activation.kinks)", activation.title, error,
-        )  # fmt: skip
+    doubt = np.abs(np.diff(moments, axis=0)).max() / moments[0].max()
+    error = SAFETY * (error + max(cut, np.abs(between).max())) + doubt
     return _dual(
         activation,
         lambda theta: np.sin(theta / 2) * interpolated(0, theta),
@@ -199,20 +207,29 @@ def _dual(
 ) -> Dual:
     """value: θ → 1 − cos θ′, slope: θ → loss; error: of slope, and of value relative to sin θ/2."""
     z = np.linspace(0.01, REACH, 1000)
-    odd = np.allclose(activation.value(-z), -activation.value(z), rtol=1e-14, atol=0)
+    parity = 0
+    for sign in (-1, 1):
+        if np.allclose(activation.value(-z), sign * activation.value(z), rtol=1e-14, atol=0):
+            parity = sign
 
     def turn(theta: np.ndarray) -> np.ndarray:
-        if not odd:
+        if not parity:
             return _angle(value(theta))
-        turned = _angle(value(np.minimum(theta, np.pi - theta)))  # θ′ near π, too, is exact
-        return np.where(theta < np.pi / 2, turned, np.pi - turned)
+        turned = _angle(value(np.minimum(theta, np.pi - theta)))  # near θ = π, too, exact
+        return np.where((theta < np.pi / 2) | (parity > 0), turned, np.pi - turned)
 
-    grid = np.linspace(0, np.pi, 2001)
-    steepest = [1.1 * np.abs(np.diff(f(grid))).max() / grid[1] for f in (turn, slope)]
-    inside = grid[1:1000] if odd else grid[1:]
-    with np.errstate(divide="ignore"):
-        error *= max(1.0, (2 * np.sin(inside / 2) / np.sin(turn(inside))).max())
-    return Dual(turn, slope, gain, (steepest[0], steepest[1]), error)
+    small = np.geomspace(1e-10, 0.01, 200)
+    grid = np.concatenate([[0.0], small, np.linspace(0.01, np.pi - 0.01, 2000)[1:-1]])
+    grid = np.concatenate([grid, np.pi - small[::-1], [np.pi]])
+    steepest = [1.1 * (np.abs(np.diff(f(grid))) / np.diff(grid)).max() for f in (turn, slope)]
+    # 1 − cos θ′ within δ is θ′ within δ/sin θ′, and never farther off than √(2 δ)
+    inside = grid[(grid > 0) & (grid < (np.pi / 2 if parity else np.pi))]
+    off, sine = 2 * error * np.sin(inside / 2), np.sin(turn(inside))
+    turn_error = np.minimum(off / np.maximum(sine, off), np.sqrt(2 * off)).max()
+    return Dual(
+        turn, slope, gain, (float(steepest[0]), float(steepest[1])),
+        (float(max(error, turn_error)), float(error)),
+    )  # fmt: skip
 
 
 @functools.cache

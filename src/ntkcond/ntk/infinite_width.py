@@ -21,7 +21,7 @@ UNIT_ROUNDOFF = 2.0**-53
 BAND = 256  # rows of a kernel computed at once
 NEAR = 0.95  # |cos θ| above which an angle is computed from sums and differences
 PAIRS = 4096  # of them at once
-ROUNDINGS = 32  # of one layer's functions: more than they have
+ROUNDINGS = 32  # of the closed forms of one layer: more than they have
 UNIT = 1e-6  # by how much a norm of 1 may be off, as float32's rounding makes it
 
 
@@ -72,10 +72,10 @@ def products(
         factor = weight_variance * after / variance
         loss = layer.loss(theta)
         deficit = factor * (deficit * (layer.gain - loss) + square * loss)
-        loss_error = layer.steepest[1] * angle_error + layer.error + ROUNDINGS * UNIT_ROUNDOFF
+        loss_error = layer.steepest[1] * angle_error + layer.error[1] + ROUNDINGS * UNIT_ROUNDOFF
         error = factor * (error * layer.gain + square * loss_error)
         theta = layer.turn(theta)
-        angle_error = layer.steepest[0] * angle_error + layer.error + ROUNDINGS * UNIT_ROUNDOFF
+        angle_error = layer.steepest[0] * angle_error + layer.error[0] + ROUNDINGS * UNIT_ROUNDOFF
         square, norm = factor * square * layer.gain, after
         if network.trainable == "all":
             deficit = deficit + norm * one_minus_cosine(theta)
@@ -92,9 +92,9 @@ def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1
     return 2 * np.arctan2(np.sqrt(half), np.sqrt(1 - half))
 
 
-def gradient_cosine(theta_in: ArrayLike, depth: int, trainable: str = "all") -> np.ndarray:
+def gradient_cosine(theta_in: ArrayLike, depth: int) -> np.ndarray:
     """cos φ of a ReLU network of depth L (Thm 4.4, Eq. 10), elementwise."""
-    square, deficit, _ = products(theta_in, MLP(RELU, depth, np.inf, trainable))
+    square, deficit, _ = products(theta_in, MLP(RELU, depth, np.inf))
     return 1 - deficit / square
 
 
@@ -152,12 +152,25 @@ def _angles(unit: np.ndarray, start: int) -> np.ndarray:
     return theta
 
 
+def smallest_angle(x: np.ndarray, network: MLP) -> float:
+    """The smallest φ among the rows of x (n, d), at least two, none zero; radians. All pairs."""
+    x = np.asarray(x, dtype=np.float64)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    smallest = np.inf
+    for start in range(0, len(x), BAND):
+        theta = _angles(unit, start)
+        below = np.tril(np.ones(theta.shape, dtype=bool), start - 1)
+        smallest = min(smallest, gradient_angle(theta[below], network).min(initial=np.inf))
+    return float(smallest)
+
+
 def rounding(network: MLP, features: int) -> float:
     """e: a bound on the error of `infinite_width_ntk`, |δK_ij| ≤ e √(K_ii K_jj).
 
-    Of the worst case: k products in any order have an error of k u at most, relative to the norms
-    (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), and every error grows by the
-    largest slopes of the functions that follow.
+    Of the worst case, for closed forms: k products in any order have an error of k u at most,
+    relative to the norms (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), and every
+    error grows by the largest slopes of the functions that follow. For other activations slopes and
+    the error of series or quadrature are estimates, on the safe side.
     """
     if network.is_linear:
         return (features + 4) * UNIT_ROUNDOFF

@@ -77,11 +77,18 @@ def _kernels(
 
 
 def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
-    """min φ of the closest inputs: φ grows with θ_in (tested for every activation here)."""
-    closest = closest_pair([LayerGradient(distinct, None)]).angle_deg
-    if network.activation.linear:
+    """min φ at infinite width: of the closest inputs where φ grows with θ_in, as it does for every
+    activation here up to 90°; else of all pairs."""
+    closest = _angle([LayerGradient(distinct, None)])
+    if network.activation.linear or math.isnan(closest):
         return closest
-    return float(np.degrees(gradient_angle(math.radians(closest), network)))
+    theta = np.linspace(0, math.pi, 361)
+    phi = gradient_angle(theta, network)
+    nearest = theta >= math.radians(closest)
+    found = float(gradient_angle(math.radians(closest), network))
+    if (phi[nearest] < found - 1e-6).any():
+        found = infinite_width.smallest_angle(distinct[distinct.any(axis=1)], network)
+    return math.degrees(found)
 
 
 def _record(kernel: Array, samples: np.ndarray, network: MLP) -> dict:

@@ -158,7 +158,8 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
     if rank_bound < n:
         return ConditionNumber(math.inf, math.inf, math.inf, SINGULAR)
     lower = (largest - error) / (max(smallest, 0.0) + error)
-    if smallest <= error:
+    lower = lower if lower > 1 else 1.0  # also of a bound that is no number
+    if not smallest > error:
         return ConditionNumber(lower, lower, math.inf, UNRESOLVED)
     return ConditionNumber(
         largest / smallest, lower, (largest + error) / (smallest - error), RESOLVED
