@@ -122,14 +122,16 @@ def _trend(
     means, seeds = direction * curve.means.to_numpy(), len(curve.values)
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         steps = np.diff(means)
-        variance, freedom = trend.pooled(curve.hidden.values.to_numpy())
+        variances, freedom = trend.by_depth(curve.hidden.values.to_numpy())
+    # L = 0 has no random weights: it is exact, and counts with the spread of the others
+    variances = np.append(np.full(len(depths) - len(variances), np.nan), variances)
     words = [f"{against} {shown(-np.nanmin(steps))}"] if (steps < 0).any() else []
     if curve.infinite:
         verdict = trend.exactly_rising(means)
     else:
-        verdict = trend.rising(means, seeds, variance, freedom)
-        if words and variance:
-            words.append(f"p = {short(trend.contradiction(means, variance, freedom))}")
+        verdict = trend.rising(means, seeds, variances, freedom)
+        if words and np.nansum(variances):
+            words.append(f"p = {short(trend.contradiction(means, variances, freedom))}")
         words += ["one seed"] * (seeds == 1)
     count = len(steps)
     yield judged(

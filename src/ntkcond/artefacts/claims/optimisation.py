@@ -45,9 +45,8 @@ def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
             continue
         epochs = rows.epochs_mean.fillna(rows.epochs_trained + 1).to_numpy()
         seeds, spread = rows.seeds.min(), rows.epochs_std[reached]
-        freedom = int((seeds - 1) * reached.sum())
-        variance = (np.square(spread.fillna(0)).mean() + WHOLE_EPOCHS) / seeds
-        verdict = trend.rising(-epochs, seeds, variance, freedom)
+        variances = ((np.square(spread.fillna(0)) + WHOLE_EPOCHS) / seeds).reindex(rows.index)
+        verdict = trend.rising(-epochs, seeds, variances.to_numpy(), seeds - 1)
         if len(set(epochs)) == 1:  # a tie at every depth is no gain
             verdict, correlation = FAILS, 0.0
         else:
@@ -117,13 +116,12 @@ def descends_faster(fig_descent: Table) -> Findings:
         with np.errstate(divide="ignore"):
             logs = -np.log(rows.measured_rate.to_numpy())
         seeds, count = int(rows.seeds.min()), len(rows) - 1
-        freedom = (seeds - 1) * len(rows)
-        variance = np.square(rows.log_rate_std.fillna(0)).mean() / seeds
+        variances = np.square(rows.log_rate_std.fillna(0).to_numpy()) / seeds
         words = [f"factor a step {', '.join(f'{rate:.5f}' for rate in rows.measured_rate)}"]
         words.append(f"{seeds} seeds" if seeds > 1 else "one seed")
-        verdict = trend.rising(logs, seeds, variance, freedom)
-        if variance and (np.diff(logs) < 0).any():
-            words.append(f"p = {short(trend.contradiction(logs, variance, freedom))}")
+        verdict = trend.rising(logs, seeds, variances, seeds - 1)
+        if variances.any() and (np.diff(logs) < 0).any():
+            words.append(f"p = {short(trend.contradiction(logs, variances, seeds - 1))}")
         depths = ", ".join(map(str, rows.depth))
         yield judged(
             f"{title(dataset)}, η = 1/λ_max of each, L = {depths}",
