@@ -38,7 +38,7 @@ def test_isotonic_regression_is_scikit_learns():
 
 
 @pytest.mark.parametrize(
-    ("words", "rejected"), list(zip(trends.VIOLATED, (95, 95, 95, 84, 84), strict=True))
+    ("words", "rejected"), list(zip(trends.VIOLATED, (95, 95, 95, 88, 88), strict=True))
 )
 def test_a_violation_of_two_and_a_half_standard_deviations_is_found(words, rejected):
     """The first is a fall of κ to L = 2 and a rise of 49 % to L = 10, of κ known to 16 %. Tests of
@@ -46,7 +46,7 @@ def test_a_violation_of_two_and_a_half_standard_deviations_is_found(words, rejec
     some are left undecided."""
     found = trends.judged(trends.VIOLATED[words], 5, SIMULATIONS)
     assert found[FAILS] >= rejected
-    assert found[HOLDS] <= 6 + 2  # two standard errors of the simulation
+    assert found[HOLDS] <= 5 + 2  # two standard errors of the simulation
 
 
 @pytest.mark.parametrize("curve", trends.MONOTONE.values(), ids=trends.MONOTONE)
@@ -87,7 +87,7 @@ def test_the_variance_of_a_mean_is_estimated_depth_by_depth():
     for depths in (1, 6, 10):
         sigma = np.linspace(1, 3, depths)
         draws = [by_depth(sigma * rng.standard_normal((5, depths)))[0] for _ in range(1000)]
-        assert np.mean(draws, axis=0) == pytest.approx(sigma**2 / 5, rel=0.12, abs=0.02)
+        assert np.mean(draws, axis=0) == pytest.approx(sigma**2 / 5, rel=0.1, abs=0.05)
     assert by_depth(rng.standard_normal((5, 1)))[1] == 4
     assert (by_depth(np.zeros((1, 10)))[0] == 0).all()
 

@@ -14,12 +14,13 @@ seeds one σ is taken for all depths.
 - Confirmation: the change from the first depth to the last, by Student's t, p < 5 %.
 
 Neither level is exact. p is taken at the nearest monotone curve; at the least favourable one, which
-is flat, the test would hardly find violations. So of curves that are flat, or flat after a rise,
-9 to 12 in 100 are rejected, and of those that rise throughout 0 to 3 (where they rise ever slower
-and σ by a factor of nine, 6).
+is flat, the test would find far fewer violations. So of curves that are flat, or flat after a rise,
+10 to 12 in 100 are rejected; of those that rise throughout 1 to 3, and 5 of those that rise ever
+slower while σ grows by a factor of nine.
 
 Power, of five seeds (`benchmarks/trends.py` simulates it; docs/results.md has the table): a
-violation of 2.5 σ is rejected in 82 to 98 of 100 cases, and passes in at most 7. Fewer seeds find
+violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and passes in at most 5; where σ differs by
+a factor of nine, in 85 to 95, and passes in at most 6. Fewer seeds find
 less: with fewer than FULL, means that are not monotone decide nothing unless they are rejected, and
 one seed decides nothing. Exact curves, as at infinite width, are judged step by step.
 """
