@@ -436,6 +436,16 @@ def test_sigmoid_cannot_raise_an_infinite_kappa():
     assert verdicts(found, names) == {"F-tanh": VACUOUS, "F-sigmoid": UNDECIDED}
 
 
+def test_a_lower_bound_of_kappa_0_refutes_no_activation():
+    found = of_activations(linear=[10] * 3, tanh=[50, 20, 15], sigmoid=[5, 7, 9])
+    table = found["fig_activations_ntk"]
+    table.loc[table.activation == "linear", "unresolved"] = 1
+    names = ["F-tanh", "F-sigmoid"]
+    assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "7-others"], **found)
+    assert set(rows.verdict) == {UNDECIDED}
+
+
 @pytest.mark.parametrize(
     ("kappas", "verdict"),
     [

@@ -370,6 +370,8 @@ def _first_layer(first_layer: Table, conditioning: Table) -> Findings:
 
 def _below(kappa: float, kappa0: float) -> str:
     """The verdict on κ < κ₀."""
+    if math.isnan(kappa0):
+        return UNDECIDED
     if math.isinf(kappa0):
         return VACUOUS
     return HOLDS if kappa < kappa0 else FAILS
@@ -392,8 +394,10 @@ def other_activations(fig_activations: Table) -> Findings:
 
 
 def _of_activations(rows: Table) -> Iterator[tuple[str, str, float, Table]]:
-    """Activation, where, κ₀ and the rows by depth, for each data set and width."""
+    """Activation, where, κ₀ (NaN if unresolved) and the rows by depth, for each data set and
+    width."""
     gram = rows[(rows.activation == "linear") & np.isinf(rows.width)]
+    gram = gram.assign(kappa_median=gram.kappa_median.where(gram.unresolved == 0))
     groups = rows.groupby(["dataset", "width", "activation"], sort=False)
     for (dataset, width, name), curve in groups:
         if len(kappa0 := gram[gram.dataset == dataset].kappa_median):
@@ -417,9 +421,11 @@ def _against_depth(table: Table, activation: str, direction: int) -> Findings:
         ratio = " to ".join(map(short, kappa[[0, -1]] / kappa0)) if len(kappa) else "–"
         moving = (direction * np.diff(kappa) > 0).all()
         below = math.isinf(kappa0) and (direction < 0 or moving)  # without fail
-        if len(kappa) < 2 or below:
-            neither = UNDECIDED if len(kappa) < 2 or direction > 0 else VACUOUS
-            spread = spread if len(kappa) < 2 else "; ".join(filter(None, (spread, "κ₀ = ∞")))
+        unknown = len(kappa) < 2 or (math.isnan(kappa0) and moving)
+        if unknown or below:
+            neither = UNDECIDED if unknown or direction > 0 else VACUOUS
+            why = "κ₀ = ∞" if below else "κ₀ unresolved" if math.isnan(kappa0) else ""
+            spread = "; ".join(filter(None, (spread, why)))
             yield judged(setting, quantity, expected, ratio, spread, neither)
             continue
         beyond = direction * (kappa - kappa0) > 0
