@@ -4,18 +4,20 @@
 
 Prints a table (docs/results.md has it). Each line is a curve at ten depths that should rise, in
 standard deviations σ of the seeds; a simulation adds independent noise to each of five seeds and
-judges as `ntkcond.artefacts.claims` does. Half a minute a line for 1,000.
+judges as `ntkcond.artefacts.claims` does. Ten seconds a line for 1,000.
 """
 
 import argparse
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNDECIDED
-from ntkcond.artefacts.claims.trend import pooled, rising
+from ntkcond.artefacts.claims.trend import by_depth, rising
 
 DEPTHS = 10
 VIOLATION = 2.5  # standard deviations of the seeds
+SIGMAS = np.linspace(0.2, 1.8, DEPTHS)  # unequal ones, whose mean is 1
 
 
 def line(slope: float) -> np.ndarray:
@@ -33,6 +35,13 @@ def with_step(slope: float, at: int) -> np.ndarray:
 def rise_then_drift(rise: float = 8.0) -> np.ndarray:
     """A rise from the first depth to the second, then a slow fall by the violation."""
     return np.concatenate([[0.0], rise - np.linspace(0, VIOLATION, DEPTHS - 1)])
+
+
+def with_step_of(at: int) -> np.ndarray:
+    """A rise by 1 with each depth, but for one step down to it by the violation in its own σ."""
+    steps = np.ones(DEPTHS - 1)
+    steps[at - 1] = -VIOLATION * SIGMAS[at]
+    return np.concatenate([[0.0], steps.cumsum()])
 
 
 def levelling(height: float = 8.0) -> np.ndarray:
@@ -56,15 +65,28 @@ OTHERS = {
     "is flat": line(0),
     "rises by 0.2 σ a depth": line(0.2),
     "rises by 2 σ a depth; falls by 1.25 σ at the last step": np.append(line(2)[:-1], 16 - 1.25),
+    "rises by 8 σ at once, then is flat": np.append(0, np.full(DEPTHS - 1, 8.0)),
 }
+UNEQUAL_MONOTONE = {
+    "rises by 1 a depth; σ from 0.2 to 1.8": line(1),
+    "rises by 8, ever slower; σ from 0.2 to 1.8": levelling(),
+}
+UNEQUAL_VIOLATED = {
+    "rises by 1 a depth; falls by 2.5 of its own σ at the second step; σ from 0.2 to 1.8":
+        with_step_of(2),
+    "rises by 1 a depth; falls by 2.5 of its own σ at the eighth step; σ from 0.2 to 1.8":
+        with_step_of(8),
+}  # fmt: skip
 
 
-def judged(curve: np.ndarray, seeds: int, simulations: int) -> dict[str, float]:
+def judged(
+    curve: np.ndarray, seeds: int, simulations: int, sigma: ArrayLike = 1.0
+) -> dict[str, float]:
     """How many of 100 simulations have each verdict."""
     rng, counts = np.random.default_rng(1), dict.fromkeys((HOLDS, UNDECIDED, FAILS), 0)
     for _ in range(simulations):
-        values = curve + rng.standard_normal((seeds, len(curve)))
-        counts[rising(values.mean(axis=0), seeds, *pooled(values))] += 1
+        values = curve + sigma * rng.standard_normal((seeds, len(curve)))
+        counts[rising(values.mean(axis=0), seeds, *by_depth(values))] += 1
     return {verdict: 100 * count / simulations for verdict, count in counts.items()}
 
 
@@ -78,6 +100,10 @@ def main() -> None:
             found = judged(curve, seeds, simulations)
             shares = " | ".join(f"{share:.1f}" for share in found.values())
             print(f"| {words} | {seeds} | {shares} |", flush=True)
+    for words, curve in {**UNEQUAL_MONOTONE, **UNEQUAL_VIOLATED}.items():
+        found = judged(curve, 5, simulations, SIGMAS)
+        shares = " | ".join(f"{share:.1f}" for share in found.values())
+        print(f"| {words} | 5 | {shares} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -192,11 +192,46 @@ def test_an_unresolved_kappa_hides_no_failure_at_other_depths():
     assert verdicts(found, ["5-falls"]) == {"5-falls": FAILS}
 
 
-def test_a_linear_ntk_that_is_unresolved_is_not_a_finite_one():
+def test_a_linear_ntk_that_is_unresolved_may_be_finite():
     found = evidence()
     table = found["conditioning"]
     table.loc[table.activation == "linear", "verdict"] = "unresolved"
-    assert verdicts(found, ["5-linear-finite"]) == {"5-linear-finite": FAILS}
+    assert verdicts(found, ["5-linear-finite"]) == {"5-linear-finite": UNDECIDED}
+
+
+@pytest.mark.parametrize(("lower", "verdict"), [(10.0, UNDECIDED), (900.0, HOLDS)])
+def test_a_lower_bound_of_the_linear_kappa_confirms_but_refutes_nothing(lower, verdict):
+    found = evidence()
+    table = found["conditioning"]
+    linear = table.activation == "linear"
+    table.loc[linear, "verdict"], table.loc[linear, "kappa_lower"] = "unresolved", lower
+    names = ["5-better", "6-worst-case"]
+    assert verdicts(found, names) == dict.fromkeys(names, verdict)
+    table.loc[linear & (table.depth == 1), ["kappa", "kappa_lower"]] = 10.0
+    table.loc[linear & (table.depth == 1), "verdict"] = "resolved"
+    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
+
+
+def test_repeated_samples_are_outside_the_claims():
+    """κ of their block is ∞ at every depth; that of another block of the same samples is not."""
+    found = evidence()
+    table = found["conditioning"]
+    repeated = (table.block == 1) & (table.activation == "relu")
+    table.loc[repeated, ["kappa", "kappa_lower"]] = np.inf
+    table.loc[repeated, "verdict"] = "singular"
+    names = ["5-better", "5-better-than-gram", "5-falls"]
+    assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **found)
+    assert rows.spread.str.contains("repeats samples").all()
+
+
+def test_singular_inputs_alone_are_no_repeated_samples():
+    found = evidence()
+    table = found["conditioning"]
+    table.loc[table.depth == 0, ["kappa", "kappa_lower"]] = np.inf
+    table.loc[table.depth == 0, "verdict"] = "singular"
+    assert verdicts(found, ["5-better-than-gram"]) == {"5-better-than-gram": VACUOUS}
+    assert verdicts(found, ["5-falls"]) == {"5-falls": HOLDS}
 
 
 def test_networks_of_which_one_layer_is_trained_are_not_the_papers():
@@ -248,13 +283,28 @@ def test_the_deepest_network_descends_slower_than_the_one_before(last, seeds, ve
     assert verdicts(found, ["6-descent"]) == {"6-descent": verdict}
 
 
-def test_descents_are_judged_where_kappa_is_resolved():
+def test_the_bound_is_judged_where_kappa_is_resolved_and_the_order_of_descents_everywhere():
     found = descent({1: 0.99, 2: 0.98, 3: 0.999}, {1: 100, 2: 50, 3: 1})
     table = found["fig_descent"]
     names = ["6-descent", "6-bound"]
     assert verdicts(found, names) == dict.fromkeys(names, FAILS)
     table["verdict"] = np.where(table.depth == 3, "unresolved", "resolved")
+    assert verdicts(found, names) == {"6-descent": FAILS, "6-bound": UNDECIDED}
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "6-bound"], **found)
+    assert list(rows.verdict) == [HOLDS, HOLDS, UNDECIDED]
+    assert rows.spread.iloc[-1] == "κ unresolved: no bound"
+    table["verdict"] = "singular"
+    assert verdicts(found, names) == {"6-descent": FAILS, "6-bound": VACUOUS}
+
+
+def test_a_residual_that_has_reached_rounding_breaks_no_bound():
+    found = descent({1: 0.5}, {1: 2})
+    table = found["fig_descent"]
+    table.loc[table.step == 100, "residual"] = 1e-15  # 0.5¹⁰⁰ is 8e-31
+    names = ["6-bound", "ours-6-residual"]
     assert verdicts(found, names) == dict.fromkeys(names, HOLDS)
+    table.loc[table.step == 10, "residual"] = 0.1
+    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
 
 
 def test_the_bound_on_the_loss_has_a_square_of_slack():
@@ -380,6 +430,22 @@ def test_lower_bounds_of_kappa_are_no_values():
     assert rows.spread[rows.id == "F-tanh"].str.contains("unresolved at L = 3").all()
 
 
+def test_sigmoid_cannot_raise_an_infinite_kappa():
+    found = of_activations(linear=[np.inf] * 3, tanh=[50, 20, 10], sigmoid=[50, 400, 900])
+    names = ["F-tanh", "F-sigmoid"]
+    assert verdicts(found, names) == {"F-tanh": VACUOUS, "F-sigmoid": UNDECIDED}
+
+
+def test_a_lower_bound_of_kappa_0_refutes_no_activation():
+    found = of_activations(linear=[10] * 3, tanh=[50, 20, 15], sigmoid=[5, 7, 9])
+    table = found["fig_activations_ntk"]
+    table.loc[table.activation == "linear", "unresolved"] = 1
+    names = ["F-tanh", "F-sigmoid"]
+    assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "7-others"], **found)
+    assert set(rows.verdict) == {UNDECIDED}
+
+
 @pytest.mark.parametrize(
     ("kappas", "verdict"),
     [
@@ -405,6 +471,10 @@ def test_finite_widths(kappas, verdict):
         ([300, 100, 50], [5, 10, 15], HOLDS),
         ([300, 100, 150], [5, 10, 15], FAILS),
         ([300, 100, 50], [5, 10, 9], FAILS),
+        ([300, 100, None], [5, 10, 15], HOLDS),  # None: unresolved
+        ([300, 100, None], [5, 10, 9], FAILS),
+        ([100, 300, None], [5, 10, 15], FAILS),
+        ([300, None, None], [5, 10, 15], UNDECIDED),
     ],
 )
 def test_the_main_results_at_large_width(kappas, angles, support):
@@ -413,7 +483,8 @@ def test_the_main_results_at_large_width(kappas, angles, support):
     for width, (values, degrees) in ((64, good), (4096, (kappas, angles)), (np.inf, good)):
         rows += [
             {"dataset": "mine", "activation": "relu", "depth": depth, "n": 20, "width": width,
-             "unresolved": 0, "kappa_median": value, "min_angle_deg_mean": angle}
+             "unresolved": int(value is None), "kappa_median": value or np.nan,
+             "min_angle_deg_mean": angle}
             for depth, value, angle in zip((1, 3, 10), values, degrees, strict=True)
         ]  # fmt: skip
     chosen = [claim for claim in OF_DATA_SETS if claim.id == "7-large-width"]
@@ -437,6 +508,22 @@ def test_the_first_layer_on_data(kappa, verdict):
     found["first_layer"] = pd.DataFrame(
         {"dataset": "mine", "activation": "relu", "width": 8.0, "n": 20, "seed": SEEDS, "block": 0,
          "kappa": kappa, "kappa_lower": kappa, "verdict": resolved}
+    )  # fmt: skip
+    names = ["5.1-data", "ours-5.1-width"]
+    assert verdicts(found, names) == {names[0]: UNTESTED, names[1]: verdict}
+    found["first_layer"]["width"] = np.inf  # of which alone the theorem speaks
+    assert verdicts(found, names) == {names[0]: verdict, names[1]: UNTESTED}
+
+
+@pytest.mark.parametrize(("kappa", "verdict"), [(500.0, UNDECIDED), (5.0, HOLDS)])
+def test_a_lower_bound_of_kappa_0_refutes_nothing(kappa, verdict):
+    found = evidence()
+    gram = found["conditioning"].depth == 0
+    found["conditioning"].loc[gram, "verdict"] = "unresolved"
+    found["conditioning"].loc[gram, "kappa_lower"] = 10.0
+    found["first_layer"] = pd.DataFrame(
+        {"dataset": "mine", "activation": "relu", "width": np.inf, "n": 20, "seed": SEEDS,
+         "block": 0, "kappa": kappa, "kappa_lower": kappa, "verdict": "resolved"}
     )  # fmt: skip
     assert verdicts(found, ["5.1-data"]) == {"5.1-data": verdict}
 
@@ -504,7 +591,7 @@ def test_the_verdicts_on_theory(theory):
         "4.6", "5.1", "5.1-proof", "5.2-normalised", "5.2-proof", "C.1-proof", "newest-3.3",
         "newest-4.2", "newest-4.3", "newest-4.3-data", "newest-4.3-proof", "newest-E.4",
     }  # fmt: skip
-    wrong = {"5-generic", "6-constant", "6-faster"}
+    wrong = {"5-generic", "6-faster", "ours-6-constant"}
     believed = {"7-kappa-1", "7-orthogonal", "newest-tradeoff"}
     assert {name for name in found.index if found[name] == CORRECTED} == slips
     assert {name for name in found.index if found[name] == FAILS} == wrong
@@ -537,7 +624,7 @@ STATEMENTS = {
     "§4": ["5-generic", "2.2"], "Prop. 4.1": ["2.2", "2.2-proof"], "Thm 4.2": ["newest-4.2"],
     "Thm 4.3": ["newest-4.3", "newest-4.3-proof"],
     "Fig. 3": ["5-separated", "5-better", "5-falls", "5-separation-grows"],
-    "§5": ["6-bound", "6-worst-case", "6-faster", "6-constant", "6-descent", "newest-tradeoff"],
+    "§5": ["6-bound", "6-worst-case", "6-constant", "6-descent", "newest-tradeoff"],
     "Fig. 4": ["6-training"], "Table 1": ["6-table-1", "6-tradeoff"], "Prop. A.1": ["A.1", "A.2"],
     "Thm A.2": ["A.2"], "Fig. 5": ["4-identity", "A.1"], "Fig. 6": ["newest-fig-6"],
     "Lemma E.4": ["newest-E.4"], "Lemma E.6": ["4.3"], "Thm F.1": ["5.2", "5.2-normalised"],

@@ -183,3 +183,13 @@ def test_samples_without_a_gradient_are_left_as_they_are(tmp_path):
 def test_a_kernel_beyond_float64_is_named(tmp_path):
     with pytest.raises(UserError, match=r"depth 6 is beyond the range of float64. Lower"):
         descend(tmp_path, 1e20 * gaussian(), ALTERNATING, activation="relu2")
+
+
+def test_the_measured_rate_is_that_of_the_steps_above_rounding():
+    """A factor of ½ a step; from step 50 on, rounding."""
+    falling = np.log(0.5) * np.arange(501.0)
+    assert fig_descent._late_rate(falling[:31]) == pytest.approx(np.log(0.5))
+    stalled = np.maximum(falling, np.log(1e-15))
+    assert fig_descent._late_rate(stalled) == pytest.approx(np.log(0.5))
+    at_once = np.array([0.0, *np.full(20, np.log(1e-15))])
+    assert fig_descent._late_rate(at_once) == pytest.approx(np.log(1e-15))

@@ -7,7 +7,14 @@ import pytest
 from sklearn.isotonic import isotonic_regression
 
 from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNDECIDED
-from ntkcond.artefacts.claims.trend import contradiction, exactly_rising, isotonic, pooled, rising
+from ntkcond.artefacts.claims.trend import (
+    by_depth,
+    contradiction,
+    exactly_rising,
+    isotonic,
+    moderated,
+    rising,
+)
 from workflow import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
@@ -20,8 +27,14 @@ def test_isotonic_regression_is_scikit_learns():
     rng = np.random.default_rng(0)
     for count in range(1, 12):
         values = rng.standard_normal((20, count))
+        weights = rng.uniform(0.01, 10, values.shape)
         expected = [isotonic_regression(row) for row in values]
         assert isotonic(values) == pytest.approx(np.array(expected), abs=1e-12)
+        expected = [
+            isotonic_regression(row, sample_weight=w)
+            for row, w in zip(values, weights, strict=True)
+        ]
+        assert isotonic(values, weights) == pytest.approx(np.array(expected), abs=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -45,31 +58,58 @@ def test_a_flat_curve_is_not_confirmed():
     assert trends.judged(trends.OTHERS["is flat"], 5, SIMULATIONS)[HOLDS] <= 7
 
 
+@pytest.mark.parametrize("curve", trends.UNEQUAL_MONOTONE.values(), ids=trends.UNEQUAL_MONOTONE)
+def test_a_monotone_curve_passes_where_depths_differ_in_spread(curve):
+    """One σ for all depths rejects the second in 12 of 100 cases."""
+    found = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
+    assert found[HOLDS] >= 90 - 3
+    assert found[FAILS] <= 7
+
+
+@pytest.mark.parametrize("curve", trends.UNEQUAL_VIOLATED.values(), ids=trends.UNEQUAL_VIOLATED)
+def test_a_violation_is_found_where_depths_differ_in_spread(curve):
+    """One σ for all depths lets the first, at a quiet depth, pass in half of the cases."""
+    found = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
+    assert found[FAILS] >= 80
+    assert found[HOLDS] <= 7 + 2
+
+
 def test_what_a_seed_adds_to_all_depths_cancels():
     values = np.arange(5) + np.random.default_rng(0).standard_normal((4, 5))
-    variance, freedom = pooled(values)
-    shifted = values + 100 * np.arange(4)[:, None]
-    assert pooled(shifted) == (pytest.approx(variance, rel=1e-9), freedom)
-    assert freedom == 12
+    variances, freedom = by_depth(values)
+    shifted, same = by_depth(values + 100 * np.arange(4)[:, None])
+    assert shifted == pytest.approx(variances, rel=1e-9)
+    assert freedom == same == pytest.approx(12 / 5)
 
 
-def test_pooling_estimates_the_variance_of_a_mean():
+def test_the_variance_of_a_mean_is_estimated_depth_by_depth():
     rng = np.random.default_rng(0)
-    found = [pooled(rng.standard_normal((5, 10)))[0] for _ in range(500)]
-    assert np.mean(found) == pytest.approx(1 / 5, rel=0.03)
-    assert pooled(np.zeros((1, 10))) == (0.0, 0)
-    assert pooled(rng.standard_normal((5, 1)))[1] == 4
+    for depths in (1, 6, 10):
+        sigma = np.linspace(1, 3, depths)
+        draws = [by_depth(sigma * rng.standard_normal((5, depths)))[0] for _ in range(1000)]
+        assert np.mean(draws, axis=0) == pytest.approx(sigma**2 / 5, rel=0.1, abs=0.05)
+    assert by_depth(rng.standard_normal((5, 1)))[1] == 4
+    assert (by_depth(np.zeros((1, 10)))[0] == 0).all()
+
+
+def test_variances_are_shrunk_as_far_as_their_scatter_may_be_chance():
+    close, far = np.array([1.0, 2.0, 0.5, 1.5]), np.array([1.0, 100.0, 0.01, 10.0])
+    assert moderated(close, 4) == pytest.approx(np.full(4, close.mean()))
+    assert (np.argsort(moderated(far, 4)) == np.argsort(far)).all()
+    assert np.ptp(np.log(moderated(far, 4))) < np.ptp(np.log(far))
+    assert moderated(far, 1) == pytest.approx(np.full(4, far.mean()))  # two seeds: one σ
+    assert moderated([np.nan, 3.0, 3.0], 4) == pytest.approx([3, 3, 3])
 
 
 def test_the_probability_of_a_contradiction():
-    assert contradiction([0, 1, 2], 0.1, 20) == 1
-    assert contradiction([0, 10, 0], 0.1, 20) < 0.001
-    once = contradiction([1.0, 0.0], 0.5, 1000)  # one standard error: half of it is beyond 0
+    assert contradiction([0, 1, 2], [0.1] * 3, 20) == 1
+    assert contradiction([0, 10, 0], [0.1] * 3, 20) < 0.001
+    once = contradiction([1.0, 0.0], [0.5, 0.5], 1000)  # one standard error: half of it is beyond 0
     assert once == pytest.approx(0.159, abs=0.03)
 
 
 def test_exact_curves_are_judged_step_by_step():
     assert exactly_rising([1, 2, 2.0001]) == HOLDS
     assert exactly_rising([1, 3, 2.9999]) == FAILS
-    assert rising([1, np.inf, np.inf], 5, 1.0, 20) == FAILS
-    assert rising([1, 2, 3], 1, 0.0, 0) == UNDECIDED
+    assert rising([1, np.inf, np.inf], 5, [1.0] * 3, 20) == FAILS
+    assert rising([1, 2, 3], 1, [0.0] * 3, 0) == UNDECIDED

@@ -37,12 +37,14 @@ networks violate. Second, that κ is the reason: at one learning rate a deeper n
 faster in any case, since the trace of its NTK grows like L + 1. The right side removes that effect.
 
 The columns bound_rate and measured_rate are contractions a step: that of the bound, 1 where none
-exists, and the one measured over the last half of the steps. The column verdict is the worst of the
-initialisations: resolved; unresolved (kappa is a lower bound); or singular (kappa is ∞).
+exists, and the one measured over the last half of the steps whose residual is above 1e-12 (below,
+rounding stops its fall). The column verdict is the worst of the initialisations:
+resolved; unresolved (kappa is a lower bound); or singular (kappa is ∞).
 """,
 )
 
 POINTS = 120
+FLOOR = 1e-12  # of the relative residual: below, rounding stops its fall, at about 1e-15
 VERDICTS = ("resolved", "unresolved", "singular")  # the worst last: a mean of κ with ∞ is ∞
 TITLES = {
     "common": r"one $\eta$ for all depths",
@@ -54,8 +56,8 @@ def table(descent: Iterable[Path]) -> pd.DataFrame:
     """A row for each data set, rule of the learning rate, depth and shown step: residual, the
     geometric mean over seeds of ‖f(X) − y‖ / ‖f(X₀) − y‖; bound, (1 − η λ_min)ᵗ likewise. And for
     each curve kappa, bound_rate = 1 − η λ_min and measured_rate, the contraction a step over the
-    last half of the steps, all geometric means over seeds; log_rate_std: of the logarithm of the
-    last, over seeds (n − 1; empty for one).
+    last half of the steps above FLOOR, all geometric means over seeds; log_rate_std: of the
+    logarithm of the last, over seeds (n − 1; empty for one).
 
     verdict: that on κ, the worst over seeds. kappa is ∞ for singular, a lower bound for unresolved;
     bound_rate and bound are 1 for both."""
@@ -72,10 +74,10 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
         verdicts = file["verdict"].asstr()[:]
     steps = residual.shape[-1] - 1
     shown = np.unique(np.linspace(0, steps, POINTS).round().astype(int))
-    half, seeds = steps // 2, residual.shape[2]
+    seeds = residual.shape[2]
     logs = np.log(residual / residual[..., :1])  # (rules, depths, seeds, steps)
     relative = logs.mean(axis=2)
-    late = (logs[..., -1] - logs[..., half]) / (steps - half)
+    late = np.apply_along_axis(_late_rate, -1, logs)
     for (r, rule), (i, depth) in itertools.product(
         enumerate(about["rules"]), enumerate(about["depths"])
     ):
@@ -91,6 +93,15 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
             "measured_rate": np.exp(late[r, i].mean()), "step": shown,
             "residual": np.exp(relative[r, i, shown]), "bound": bound_rate**shown,
         })  # fmt: skip
+
+
+def _late_rate(logs: np.ndarray) -> float:
+    """Change a step of a curve's logarithm over the last half of its steps above FLOOR, or over the
+    first step if that falls below."""
+    below = np.flatnonzero(logs <= np.log(FLOOR))
+    last = max((below[0] if len(below) else len(logs)) - 1, 1)
+    half = last // 2
+    return (logs[last] - logs[half]) / (last - half)
 
 
 def _geometric_mean(values: np.ndarray) -> float:

@@ -43,7 +43,7 @@ that tests it, the expected and the measured value, with the spread, and a verdi
 
 - *holds*;
 - *holds as corrected*: the text has a slip, and the correction is given;
-- *not decided*: the spread of the seeds allows neither;
+- *not decided*: the spread of the seeds, or a κ that rounding leaves open, allows neither;
 - *does not hold in general*: not in every setting tried; the rows say in which it does;
 - *conjecture*: the paper puts it as its belief; the row says whether the numbers support it;
 - *vacuous here*: it could not have failed, as κ < κ₀ where κ₀ = ∞;
@@ -59,11 +59,11 @@ the limit of infinite width on networks of growing width, those about data on th
 config: another config may lead to other verdicts.
 
 A curve that should be monotone in depth is held against the nearest monotone one (isotonic
-regression, with a spread pooled over depths). It fails where five in a hundred monotone curves or
-fewer are as far off, is not decided up to ten in a hundred, and must change from the first depth to
-the last by more than the spread explains. A violation of 2.5 standard deviations of five seeds
-passes in at most 5 of 100 simulations. With fewer than five seeds, means that are not monotone
-decide nothing unless they are rejected.
+regression, weighted by the spread at each depth). It fails at p < 5 %, is not decided up to 10 %,
+and must change from the first depth to the last by more than the spread explains. These levels are
+not exact: in simulations up to 12 of 100 curves that level off are rejected. A violation of 2.5
+standard deviations of five seeds passes in at most 6 of 100. With fewer than five seeds, means that
+are not monotone decide nothing unless they are rejected.
 """,
 )  # fmt: skip
 

@@ -20,6 +20,8 @@ CLAIMS = Claims()
 WIDTH = 512  # the paper's
 SEEDS = range(3)
 WIDTHS = (64, 128, 256)
+STEPS = 60
+SETTING, CHANGE = f"16 random directions, {STEPS} steps", "‖K₆₀ − K₀‖/‖K₀‖"
 ALMOST = 0.1  # "almost constant": of the NTK, by the Frobenius norm
 
 
@@ -54,32 +56,39 @@ def _trained(x: np.ndarray, network: MLP, seed: int, steps: int) -> tuple[np.nda
 @CLAIMS.add(
     "6-constant", "v1 and ICLR §6; newest §2 and §5",
     "The NTK of a wide network is almost constant in training, so that κ at its start is enough.",
-    "The wider, the more constant; at m = 512 that of a deep network changes by more than a tenth.",
 )  # fmt: skip
 def almost_constant() -> Findings:
-    """The change of K over a descent, against width and, at the paper's width, for three depths."""
-    x, steps = _spread_out(16, 32), 60
-    relu = ACTIVATIONS["relu"]
+    """The change of K over a descent, against width: whether it tends to 0."""
+    x, relu = _spread_out(16, 32), ACTIVATIONS["relu"]
     changes = [
-        np.mean([_trained(x, MLP(relu, 3, width), seed, steps)[1] for seed in SEEDS])
+        np.mean([_trained(x, MLP(relu, 3, width), seed, STEPS)[1] for seed in SEEDS])
         for width in WIDTHS
     ]
     slope = np.polyfit(np.log(WIDTHS), np.log(changes), 1)[0]
-    setting, quantity = "16 random directions, 60 steps", "‖K₆₀ − K₀‖/‖K₀‖"
     yield Finding(
-        f"{setting}, L = 3, m = {', '.join(map(str, WIDTHS))}", quantity, "→ 0",
+        f"{SETTING}, L = 3, m = {', '.join(map(str, WIDTHS))}", CHANGE, "→ 0",
         ", ".join(map(short, changes)), f"falls as m^{slope:.2f}".replace("-", "−"),
         slope < -0.3,
     )  # fmt: skip
-    for depth in (1, 3, 10):
-        residuals, change = _trained(x, MLP(relu, depth, WIDTH), 0, steps)
-        left = f"{short(100 * residuals[-1] / residuals[0])} % of the residual left"
-        where = f"{setting}, L = {depth}, m = {WIDTH}"
-        yield bounded(where, quantity, change, f"≤ {ALMOST}", left)
 
 
 @CLAIMS.add(
-    "6-faster", "v1 §6 (a); newest §5 (a)",
+    "ours-6-constant", "ours; on v1 and ICLR §6; newest §2 and §5",
+    "At the paper's width the NTK changes by at most a tenth in training.",
+    "At m = 512 that of a deep network changes by more.",
+)  # fmt: skip
+def almost_constant_at_the_papers_width() -> Findings:
+    """One seed, three depths."""
+    x = _spread_out(16, 32)
+    for depth in (1, 3, 10):
+        residuals, change = _trained(x, MLP(ACTIVATIONS["relu"], depth, WIDTH), 0, STEPS)
+        left = f"{short(100 * residuals[-1] / residuals[0])} % of the residual left"
+        where = f"{SETTING}, L = {depth}, m = {WIDTH}"
+        yield bounded(where, CHANGE, change, f"≤ {ALMOST}", left)
+
+
+@CLAIMS.add(
+    "6-faster", "v1 §6 (a)",
     "Wide networks with ReLU converge faster than linear models and linear networks.",
     "Where nearly parallel samples decide κ; not for random directions in many dimensions.",
 )  # fmt: skip

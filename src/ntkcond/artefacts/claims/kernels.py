@@ -34,6 +34,7 @@ from ntkcond.ntk.infinite_width import gradient_angle
 
 SIMILAR = 0.15  # by how much "similar" may differ, relative
 SMALL_DEG = 30  # "similar data" in figures of φ against θ
+REPEATS = "a block repeats samples, which the paper excludes: κ = ∞ at every depth"
 ON_ANGLES = "angles and sweeps/infinite, drawn in fig2"
 ON_KAPPAS = "conditioning and sweeps/infinite, drawn in fig2"
 FIG_2_RIGHT = "v1 and ICLR §5.2 and Fig. 2 (right), newest §4.1 and Fig. 3 (right)"
@@ -44,13 +45,16 @@ CLAIMS = Claims()
 
 class _Curve(NamedTuple):
     """A quantity against depth: a row for each seed (one, exact, at infinite width), a column for
-    each depth. unresolved: the depths that are left out."""
+    each depth. unresolved: the depths with an unresolved κ, which are left out, but for linear
+    networks, where the values are lower bounds. repeats: that some blocks have duplicates
+    of samples, which the paper excludes: their κ is ∞ at every depth."""
 
     dataset: str
     where: str
     infinite: bool
     values: Table
     unresolved: tuple[int, ...]
+    repeats: bool = False
 
     @property
     def means(self) -> pd.Series:
@@ -62,9 +66,10 @@ class _Curve(NamedTuple):
         return self._replace(values=self.values[[depth for depth in self.values if depth > 0]])
 
     def note(self, words: str = "") -> str:
-        """words, and which depths are left out."""
+        """words, and what is left out."""
         left_out = ", ".join(f"{depth}" for depth in self.unresolved)
-        return "; ".join(filter(None, (words, left_out and f"κ unresolved at L = {left_out}")))
+        notes = words, left_out and f"κ unresolved at L = {left_out}", self.repeats and REPEATS
+        return "; ".join(filter(None, notes))
 
 
 def _networks(table: Table, activation: str) -> Iterator[tuple[str, Table]]:
@@ -95,18 +100,30 @@ def _curve(
     dataset: str, rows: Table, quantity: str, where: str, infinite: bool
 ) -> Iterator[_Curve]:
     """By seed and depth, means over blocks."""
-    kappa, unresolved = quantity == "kappa", ()
-    if kappa and (rows.activation == "relu").any():
+    kappa, unresolved, kept = quantity == "kappa", (), rows
+    if kappa:
         unresolved = tuple(sorted(rows[rows.verdict == "unresolved"].depth.unique()))
-    kept = rows[~rows.depth.isin(unresolved)]
+        if (rows.activation == "relu").any():
+            kept = rows[~rows.depth.isin(unresolved)]
     kept = kept.assign(value=np.log(_kappa(kept)) if kappa else kept.min_angle_deg)
     values = kept.pivot_table("value", "seed", "depth", aggfunc="mean")
     if unresolved or not values.empty:
-        yield _Curve(dataset, where, infinite, values, unresolved)
+        yield _Curve(dataset, where, infinite, values, unresolved, kappa and _repeats(kept))
 
 
 def _kappa(rows: Table) -> pd.Series:
     return rows.kappa.where(rows.verdict != "unresolved", rows.kappa_lower)
+
+
+def _repeats(rows: Table) -> bool:
+    """Whether the NTK of a block is singular at every depth of ReLU networks, L ≥ 1, and at L = 0:
+    as of duplicates. Other blocks of the same samples, or these at another depth, are not."""
+    rows = rows[rows.activation == "relu"]
+    if not (rows.depth > 0).any():
+        return False
+    singular = rows.verdict == "singular"
+    always = singular.groupby(rows.block).all() if "block" in rows else pd.Series([singular.all()])
+    return bool(always.any())
 
 
 def _trend(
@@ -115,6 +132,9 @@ def _trend(
     """Whether a curve goes in the direction (+1: up) with depth. Its spread: the largest step
     against it, and p, the probability that a monotone curve is as far off."""
     depths = list(curve.values)
+    if curve.repeats:
+        yield judged(curve.where, quantity, "all", "–", curve.note(), UNDECIDED)
+        return
     if len(depths) < 2:
         if curve.unresolved:
             yield judged(curve.where, quantity, "all", "–", curve.note(), UNDECIDED)
@@ -122,14 +142,16 @@ def _trend(
     means, seeds = direction * curve.means.to_numpy(), len(curve.values)
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         steps = np.diff(means)
-        variance, freedom = trend.pooled(curve.hidden.values.to_numpy())
+        variances, freedom = trend.by_depth(curve.hidden.values.to_numpy())
+    # L = 0 has no random weights: it is exact, and counts with the spread of the others
+    variances = np.append(np.full(len(depths) - len(variances), np.nan), variances)
     words = [f"{against} {shown(-np.nanmin(steps))}"] if (steps < 0).any() else []
     if curve.infinite:
         verdict = trend.exactly_rising(means)
     else:
-        verdict = trend.rising(means, seeds, variance, freedom)
-        if words and variance:
-            words.append(f"p = {short(trend.contradiction(means, variance, freedom))}")
+        verdict = trend.rising(means, seeds, variances, freedom)
+        if words and np.nansum(variances):
+            words.append(f"p = {short(trend.contradiction(means, variances, freedom))}")
         words += ["one seed"] * (seeds == 1)
     count = len(steps)
     yield judged(
@@ -139,23 +161,35 @@ def _trend(
 
 
 def _ratios(
-    relu: _Curve, quantity: str, ratios: pd.Series, expected: str, infinite: str = ""
+    relu: _Curve,
+    quantity: str,
+    ratios: pd.Series,
+    expected: str,
+    infinite: str = "",
+    lower: tuple[int, ...] = (),
 ) -> Findings:
     """A finding on ratios at several depths; none if all are ∞/∞. infinite: the name of a
-    denominator that is ∞ at every depth, below which κ is without fail."""
+    denominator that is ∞ at every depth, below which κ is without fail. lower: the depths at which
+    the denominator is a lower bound: there a ratio below 1 holds, and another says nothing."""
     known = ratios.dropna()
-    if known.empty and relu.unresolved:
+    unsure = [depth for depth in known.index if depth in lower and known[depth] >= 1]
+    sure = known.drop(unsure)
+    if relu.repeats or (known.empty and relu.unresolved):
         yield judged(relu.where, quantity, expected, "–", relu.note(), UNDECIDED)
     elif infinite and len(known):
         words = relu.note(f"{infinite} = ∞")
         yield judged(relu.where, quantity, expected, interval(known), words, VACUOUS)
+    elif unsure and (sure < 1).all():
+        words = relu.note(f"κ̄ unresolved at L = {', '.join(map(str, unsure))}, a lower bound")
+        measured = interval(sure) if len(sure) else "–"
+        yield judged(relu.where, quantity, expected, measured, words, UNDECIDED)
     elif len(known):
-        yield bounded(relu.where, quantity, known, expected, relu.note())
+        yield bounded(relu.where, quantity, sure, expected, relu.note())
 
 
-def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, pd.Series]]:
-    """ReLU's curve with the means of the linear one of the same samples and width, at L ≥ 1."""
-    linear = {(c.dataset, c.infinite): c.means for c in _curves(table, infinite, "linear")}
+def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, _Curve]]:
+    """ReLU's curve, at L ≥ 1, with the linear one of the same samples and width."""
+    linear = {(c.dataset, c.infinite): c for c in _curves(table, infinite, "linear")}
     for relu in _curves(table, infinite, "relu"):
         if (relu.dataset, relu.infinite) in linear:
             yield relu.hidden, linear[relu.dataset, relu.infinite]
@@ -168,7 +202,7 @@ def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, pd.Se
 )  # fmt: skip
 def wider_than_linear(angles: Table, infinite: Table | None = None) -> Findings:
     for relu, linear in _pairs(angles, infinite):
-        ratio = (relu.means / linear).reindex(relu.values.columns)
+        ratio = (relu.means / linear.means).reindex(relu.values.columns)
         yield from _ratios(relu, "min φ of ReLU / of linear, over L ≥ 1", ratio, "> 1")
 
 
@@ -207,8 +241,9 @@ def linear_keeps_angles(angles: Table) -> Findings:
 def better_than_linear(conditioning: Table, infinite: Table | None = None) -> Findings:
     quantity = "κ of ReLU / κ̄ of linear, over L ≥ 1"
     for relu, linear in _pairs(conditioning, infinite):
-        ratio = np.exp(relu.means - linear).reindex(relu.values.columns)
-        yield from _ratios(relu, quantity, ratio, "< 1", "κ̄" if np.isinf(linear).all() else "")
+        ratio = np.exp(relu.means - linear.means).reindex(relu.values.columns)
+        singular = "κ̄" if np.isinf(linear.means).all() else ""
+        yield from _ratios(relu, quantity, ratio, "< 1", singular, linear.unresolved)
 
 
 @CLAIMS.add(
@@ -240,8 +275,9 @@ def falls_with_depth(conditioning: Table, infinite: Table | None = None) -> Find
     "The smallest eigenvalue of ReLU networks' NTK is above that of the Gram matrix.",
 )  # fmt: skip
 def smallest_eigenvalue_rises(conditioning: Table) -> Findings:
-    """λ_min of resolved NTKs against that of the same block at L = 0, by L + 1, by which the mean
-    of tr K is above tr G: K = (L+1) G would otherwise pass."""
+    """λ_min of resolved NTKs against that of the same block at L = 0, by L + 1: K = (L+1) G would
+    otherwise pass. L + 1 is the mean of tr K / tr G over networks, and its value at infinite width;
+    the trace itself is not in the table."""
     quantity = "λ_min(K)/(L+1) / λ_min(G), the least of all blocks, over L ≥ 1"
     for _, rows in _networks(conditioning, "relu"):
         resolved = rows[rows.verdict == "resolved"]
@@ -267,7 +303,8 @@ def linear_is_finite(conditioning: Table) -> Findings:
         yield Finding(
             f"{title(dataset)}, n = {rows.n.iloc[0]}, all L", "linear NTKs that are singular",
             f"0 of {len(rows)}", measured + (naive if singular else ""),
-            f"{unresolved} unresolved" if unresolved else "", singular + unresolved == 0,
+            f"{unresolved} unresolved" if unresolved else "", not singular,
+            neither=UNDECIDED if unresolved and not singular else "",
         )  # fmt: skip
 
 
@@ -296,10 +333,22 @@ def linear_keeps_kappa(conditioning: Table) -> Findings:
 
 @CLAIMS.add(
     "5.1-data", "v1 Thm 5.1, ICLR Thm 5.3, newest Thm 4.2",
-    "Thm 5.1 on data, also at finite width: κ of the first layer's weights is below κ₀.",
+    "Thm 5.1 on data: as m → ∞, κ of the first layer's weights is below κ₀.",
 )  # fmt: skip
 def first_layer_on_data(first_layer: Table, conditioning: Table) -> Findings:
-    """Against κ₀ of the same blocks."""
+    return _first_layer(first_layer[np.isinf(first_layer.width)], conditioning)
+
+
+@CLAIMS.add(
+    "ours-5.1-width", "ours; on v1 Thm 5.1",
+    "At finite width, too, κ of the first layer's weights is below κ₀.",
+)  # fmt: skip
+def narrow_first_layer_on_data(first_layer: Table, conditioning: Table) -> Findings:
+    return _first_layer(first_layer[np.isfinite(first_layer.width)], conditioning)
+
+
+def _first_layer(first_layer: Table, conditioning: Table) -> Findings:
+    """Against κ₀ of the same blocks, or its lower bound."""
     gram = conditioning.query("activation == 'relu' and depth == 0")
     for (dataset, width), rows in first_layer.groupby(["dataset", "width"], sort=False):
         same = gram[(gram.dataset == dataset) & gram.block.isin(rows.block)]
@@ -310,15 +359,19 @@ def first_layer_on_data(first_layer: Table, conditioning: Table) -> Findings:
             yield judged(where, quantity, "< 1", "–", "κ of W¹ alone unresolved", UNDECIDED)
             continue
         kappa, kappa0 = (math.exp(np.log(_kappa(kernels)).mean()) for kernels in (rows, same))
+        lower = (same.verdict == "unresolved").any()
         if math.isfinite(kappa):
             yield judged(
                 where, quantity, "< 1", short(kappa / kappa0),
-                f"κ = {short(kappa)}, κ₀ = {short(kappa0)}", _below(kappa, kappa0),
+                f"κ = {short(kappa)}, κ₀ {'≥' if lower else '='} {short(kappa0)}",
+                UNDECIDED if lower and kappa >= kappa0 else _below(kappa, kappa0),
             )  # fmt: skip
 
 
 def _below(kappa: float, kappa0: float) -> str:
     """The verdict on κ < κ₀."""
+    if math.isnan(kappa0):
+        return UNDECIDED
     if math.isinf(kappa0):
         return VACUOUS
     return HOLDS if kappa < kappa0 else FAILS
@@ -341,8 +394,10 @@ def other_activations(fig_activations: Table) -> Findings:
 
 
 def _of_activations(rows: Table) -> Iterator[tuple[str, str, float, Table]]:
-    """Activation, where, κ₀ and the rows by depth, for each data set and width."""
+    """Activation, where, κ₀ (NaN if unresolved) and the rows by depth, for each data set and
+    width."""
     gram = rows[(rows.activation == "linear") & np.isinf(rows.width)]
+    gram = gram.assign(kappa_median=gram.kappa_median.where(gram.unresolved == 0))
     groups = rows.groupby(["dataset", "width", "activation"], sort=False)
     for (dataset, width, name), curve in groups:
         if len(kappa0 := gram[gram.dataset == dataset].kappa_median):
@@ -364,12 +419,16 @@ def _against_depth(table: Table, activation: str, direction: int) -> Findings:
         left_out = ", ".join(f"{L}" for L in every.depth[every.unresolved > 0])
         spread = f"κ unresolved at L = {left_out}" if left_out else ""
         ratio = " to ".join(map(short, kappa[[0, -1]] / kappa0)) if len(kappa) else "–"
-        if len(kappa) < 2 or (direction < 0 and math.isinf(kappa0)):
-            neither = UNDECIDED if len(kappa) < 2 else VACUOUS
+        moving = (direction * np.diff(kappa) > 0).all()
+        below = math.isinf(kappa0) and (direction < 0 or moving)  # without fail
+        unknown = len(kappa) < 2 or (math.isnan(kappa0) and moving)
+        if unknown or below:
+            neither = UNDECIDED if unknown or direction > 0 else VACUOUS
+            why = "κ₀ = ∞" if below else "κ₀ unresolved" if math.isnan(kappa0) else ""
+            spread = "; ".join(filter(None, (spread, why)))
             yield judged(setting, quantity, expected, ratio, spread, neither)
             continue
         beyond = direction * (kappa - kappa0) > 0
-        moving = (direction * np.diff(kappa) > 0).all()
         yield Finding(
             f"{where}, L = {interval(depth)}", quantity, expected, ratio, spread,
             moving and beyond.all(), moving and beyond[-1],
@@ -534,20 +593,24 @@ def towards_infinite_width(fig_width: Table) -> Findings:
     conjecture=True,
 )  # fmt: skip
 def main_results_at_large_width(fig_width: Table) -> Findings:
-    """At the largest width of the sweep, whose seeds are too few for a test: by the medians."""
+    """At the largest width of the sweep, whose seeds are too few for a test: by the medians.
+    Depths with an unresolved κ are left out; their min φ is known."""
     relu = fig_width[(fig_width.activation == "relu") & np.isfinite(fig_width.width)]
     for dataset, rows in relu.groupby("dataset", sort=False):
         widest = rows[rows.width == rows.width.max()].sort_values("depth")
-        if len(widest) < 2 or widest.unresolved.any():
+        if len(widest) < 2:
             continue
+        resolved = widest[widest.unresolved == 0]
+        left_out = ", ".join(map(str, widest.depth[widest.unresolved > 0]))
         where = f"{title(dataset)}, m = {widest.width.iloc[0]:g}, n = {widest.n.iloc[0]}"
-        depths = ", ".join(map(str, widest.depth))
-        for column, words, direction in (
-            ("kappa_median", "κ", -1),
-            ("min_angle_deg_mean", "min φ (degrees)", +1),
+        for column, words, direction, rows in (
+            ("kappa_median", "κ", -1, resolved),
+            ("min_angle_deg_mean", "min φ (degrees)", +1, widest),
         ):
+            note = f"κ unresolved at L = {left_out}" if left_out and rows is resolved else ""
             yield Finding(
-                where, f"{words} at L = {depths}", "falls" if direction < 0 else "grows",
-                ", ".join(map(short, widest[column])), "",
-                (direction * widest[column].diff().dropna() > 0).all(),
+                where, f"{words} at L = {', '.join(map(str, rows.depth)) or '–'}",
+                "falls" if direction < 0 else "grows", ", ".join(map(short, rows[column])), note,
+                (direction * rows[column].diff().dropna() > 0).all(),
+                neither=UNDECIDED if len(rows) < 2 else "",
             )  # fmt: skip
