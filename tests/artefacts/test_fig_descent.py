@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ntkcond.artefacts import fig_descent
+from ntkcond.artefacts.claims import optimisation
 from ntkcond.ntk.measure import measure
 from ntkcond.run.errors import UserError
 from ntkcond.steps import descent
@@ -193,3 +194,7 @@ def test_the_measured_rate_is_that_of_the_steps_above_rounding():
     assert fig_descent._late_rate(stalled) == pytest.approx(np.log(0.5))
     at_once = np.array([0.0, *np.full(20, np.log(1e-15))])
     assert fig_descent._late_rate(at_once) == pytest.approx(np.log(1e-15))
+
+
+def test_its_claims_stop_where_its_rates_do():
+    assert optimisation.FLOOR == fig_descent.FLOOR
