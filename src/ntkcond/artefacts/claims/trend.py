@@ -20,9 +20,9 @@ slower while σ grows by a factor of nine.
 
 Power, of five seeds (`benchmarks/trends.py` simulates it; docs/results.md has the table): a
 violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and passes in at most 5; where σ differs by
-a factor of nine, in 85 to 95, and passes in 6 at most. Fewer seeds find less: with fewer than FULL, means that are
-not monotone decide nothing unless they are rejected, and one seed decides nothing. Exact curves, as
-at infinite width, are judged step by step.
+a factor of nine, in 85 to 95, and passes in 6 at most. Fewer seeds find less: with fewer than FULL,
+means that are not monotone decide nothing unless they are rejected, and one seed decides nothing.
+Exact curves, as at infinite width, are judged step by step.
 """
 
 import numpy as np
