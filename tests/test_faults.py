@@ -25,6 +25,7 @@ from workflow import (
     at_the_keyboard,
     command,
     contents,
+    copy_of_the_project,
     environment,
     planned,
     skip,
@@ -137,7 +138,9 @@ def kill(process: subprocess.Popen, project: Path, rule: str, whom: str) -> bool
     return bool(victims[whom])
 
 
-def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(finished, project):
+def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(finished, tmp_path):
+    """From nothing, so that every file is made twice: there, undisturbed, and here."""
+    project = copy_of_the_project(tmp_path / "a project")
     expected = contents(finished)
     chance = random.Random(1)
     kills, rounds, different = Counter(), 0, []

@@ -22,8 +22,6 @@ from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk
 from workflow import (
     KERNELS,
     SMALL,
-    contents,
-    copy_of_the_project,
     environment,
     planned,
     snakemake,
@@ -103,12 +101,6 @@ def test_angle_of_the_table_is_that_of_the_closest_pair(finished):
 
 def test_a_second_run_does_nothing(project):
     assert planned(project) == {}
-
-
-def test_the_same_config_gives_the_same_bytes(finished, tmp_path):
-    again = copy_of_the_project(tmp_path / "again")
-    snakemake(again)
-    assert contents(again) == contents(finished)
 
 
 def test_the_table_of_costs_has_every_job(finished):
