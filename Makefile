@@ -3,16 +3,20 @@
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
+# make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
+#                 kept numbers (minutes; downloads the images)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
 # make dag        the picture of the rules in docs/extending.md
-# Each sets up .venv by itself the first time. Any Python from 3.11 on: make PYTHON=python3.12 figures
+# Each sets up .venv by itself the first time; what tests need is installed by the first that tests.
+# Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
+TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision bench gpu dag clean-venv
+.PHONY: figures report test faults precision images bench gpu dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -21,25 +25,33 @@ report: $(READY)
 	.venv/bin/snakemake --cores $(CORES) all results/conditioning.csv results/angles.csv
 	.venv/bin/snakemake --report results/report.html
 
-faults: $(READY)
+faults: $(TESTED)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
 
-precision: $(READY)
+precision: $(TESTED)
 	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py
+
+# DATA=/somewhere/else if the files are there.
+DATA ?= data
+images: $(TESTED)
+	mkdir -p runs/images
+	.venv/bin/snakemake --cores $(CORES) results/fig2.pdf results/claims.md --directory runs/images \
+	  --configfile config/images.yaml --config data_dir=$(DATA)
+	NTKCOND_TEST_IMAGES=$$PWD/runs/images/results .venv/bin/python -m pytest tests/test_reference.py -k images
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py
 
 # `make gpu MINUTES=9` stops earlier; a second call continues.
 MINUTES ?= 30
-gpu: $(READY)
+gpu: $(TESTED)
 	.venv/bin/python benchmarks/gpu.py --minutes $(MINUTES)
 
 # Needs Graphviz.
 dag: $(READY)
 	.venv/bin/python docs/dag.py
 
-test: $(READY)
+test: $(TESTED)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/python -m pytest --numprocesses auto --no-loadscope-reorder
@@ -50,6 +62,10 @@ $(READY): pyproject.toml
 	  { echo "ntkcond needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv || \
 	  { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(TESTED): $(READY)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 

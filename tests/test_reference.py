@@ -22,13 +22,22 @@ from workflow import ROOT
 REFERENCE = ROOT / "tests/reference"
 
 
+def made_before(variable: str, what: str) -> Path:
+    """The folder of results that an environment variable names; without it the test is skipped."""
+    folder = os.environ.get(variable)
+    if not folder:
+        pytest.skip(f"{variable} names no folder with {what}")
+    return Path(folder)
+
+
 @pytest.fixture
 def default_results() -> Path:
-    """The results of the default config, where they were made before the tests."""
-    folder = os.environ.get("NTKCOND_TEST_RESULTS")
-    if not folder:
-        pytest.skip("NTKCOND_TEST_RESULTS names no folder with the figures of the default config")
-    return Path(folder)
+    return made_before("NTKCOND_TEST_RESULTS", "the figures of the default config")
+
+
+@pytest.fixture
+def image_results() -> Path:
+    return made_before("NTKCOND_TEST_IMAGES", "the results of config/images.yaml: make images")
 
 
 def compare(results: Path, reference: Path) -> None:
@@ -79,15 +88,27 @@ def test_training_of_the_default_config_ends_as_low_and_as_accurate(default_resu
     )
 
 
-def test_the_verdicts_of_the_default_config(default_results):
+def compare_verdicts(results: Path, reference: Path) -> None:
     """All but those on training, which amplifies rounding."""
     found, expected = (
         pd.read_csv(folder / "claims.csv").drop_duplicates("id").set_index("id").overall
-        for folder in (default_results, REFERENCE / "default")
+        for folder in (results, reference)
     )
     kept = expected.index.difference(["6-training", "6-tradeoff"])
     assert found.index.equals(expected.index)
     assert found[kept].equals(expected[kept])
+
+
+def test_the_verdicts_of_the_default_config(default_results):
+    compare_verdicts(default_results, REFERENCE / "default")
+
+
+def test_figure_2_of_images(image_results):
+    compare(image_results / "fig2.csv", REFERENCE / "images/fig2.csv")
+
+
+def test_the_verdicts_of_images(image_results):
+    compare_verdicts(image_results, REFERENCE / "images")
 
 
 @pytest.mark.parametrize(
