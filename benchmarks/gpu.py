@@ -5,10 +5,10 @@
 
 Without a GPU all parts run at small size, with the GPU's code on the CPU (torch.device("cpu")).
 Each part is a process of its own (`gpu_worker.py`). A finished part is a file in OUTPUT/parts; the
-table OUTPUT/gpu.csv and the page docs/gpu.md are rewritten after each. So a cut-off at any moment
-loses the part in progress alone, and the next call continues; those that the workflow computes
-resume from its files and checkpoints. Another machine, torch or code, or other samples or sizes,
-redo a part.
+table docs/measured/gpu.csv and the page docs/gpu.md are rewritten after each. So a cut-off at any
+moment loses the part in progress alone, and the next call continues; those that the workflow
+computes resume from its files and checkpoints. Another machine, torch or code, or other samples or
+sizes, redo a part.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ PAGE = """\
 # On a GPU
 
 This page says what a CUDA GPU computes, how fast, and whether it agrees with the CPU. `make gpu`
-writes it, from its table `benchmarks/results/gpu/gpu.csv`.
+writes it, from its table `docs/measured/gpu.csv`.
 {no_gpu}
 | machine | |
 |---|---|
@@ -190,7 +191,7 @@ def report(facts: dict[str, str], outcomes: dict[str, str], options: argparse.Na
     parts = {name: finished(name, facts, options) or [] for name in PARTS}
     rows = [{"part": name, **row} for name, rows in parts.items() for row in rows]
     table = pd.DataFrame(rows, columns=["part", *COLUMNS])
-    write_csv(options.output / "gpu.csv", table)
+    write_csv(options.table, table.assign(command="make gpu", when=date.today().isoformat()))
     write_text(options.page, page(table, facts, outcomes, options))
     failed = any(outcome.startswith("failed") for outcome in outcomes.values())
     return not failed and "differs" not in table["verdict"].to_numpy()
@@ -244,6 +245,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30, help="at most")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/gpu")
+    parser.add_argument("--table", type=Path, default=ROOT / "docs/measured/gpu.csv")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/gpu.md")
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of raw files")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS, metavar="PART")

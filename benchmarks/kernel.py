@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from datetime import date
 from pathlib import Path
 from statistics import median
 
@@ -216,7 +217,7 @@ def main(options: argparse.Namespace) -> None:
                 flush=True,
             )
         tables.append(case)
-    table = pd.concat(tables)
+    table = pd.concat(tables).assign(command="make bench", when=date.today().isoformat())
     options.output.mkdir(parents=True, exist_ok=True)
     table.to_csv(options.output / "kernel.csv", index=False)
     figure = draw(table)

@@ -1,6 +1,6 @@
 """How well the test of monotone trends finds violations, by simulation.
 
-    python benchmarks/trends.py [--simulations 1000]
+    python benchmarks/trends.py [--simulations 1000] [--output docs/measured/trends.csv]
 
 Prints a table (docs/results.md has it). Each line is a curve at ten depths that should rise, in
 standard deviations σ of the seeds; a simulation adds independent noise to each of five seeds and
@@ -8,8 +8,11 @@ judges as `ntkcond.artefacts.claims` does. Ten seconds a line for 1,000.
 """
 
 import argparse
+from datetime import date
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNDECIDED
@@ -93,17 +96,25 @@ def judged(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=1000)
-    simulations = parser.parse_args().simulations
+    parser.add_argument("--output", type=Path, help="a CSV, beside the table printed")
+    options = parser.parse_args()
+    cases = [
+        (words, curve, seeds, 1.0)
+        for words, curve in {**MONOTONE, **VIOLATED, **OTHERS}.items()
+        for seeds in ((5, 2) if words in (*list(MONOTONE)[:1], *list(VIOLATED)[:1]) else (5,))
+    ]
+    unequal = {**UNEQUAL_MONOTONE, **UNEQUAL_VIOLATED}
+    cases += [(words, curve, 5, SIGMAS) for words, curve in unequal.items()]
+    rows = []
     print("| a curve that | seeds | holds | not decided | does not hold |\n|---|---|---|---|---|")
-    for words, curve in {**MONOTONE, **VIOLATED, **OTHERS}.items():
-        for seeds in (5, 2) if words in (*list(MONOTONE)[:1], *list(VIOLATED)[:1]) else (5,):
-            found = judged(curve, seeds, simulations)
-            shares = " | ".join(f"{share:.1f}" for share in found.values())
-            print(f"| {words} | {seeds} | {shares} |", flush=True)
-    for words, curve in {**UNEQUAL_MONOTONE, **UNEQUAL_VIOLATED}.items():
-        found = judged(curve, 5, simulations, SIGMAS)
+    for words, curve, seeds, sigma in cases:
+        found = judged(curve, seeds, options.simulations, sigma)
         shares = " | ".join(f"{share:.1f}" for share in found.values())
-        print(f"| {words} | 5 | {shares} |", flush=True)
+        print(f"| {words} | {seeds} | {shares} |", flush=True)
+        rows.append([words, seeds, *found.values(), "python benchmarks/trends.py", date.today()])
+    columns = ["curve", "seeds", "holds", "not_decided", "does_not_hold", "command", "when"]
+    if options.output:
+        pd.DataFrame(rows, columns=columns).to_csv(options.output, index=False)
 
 
 if __name__ == "__main__":

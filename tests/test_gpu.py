@@ -17,6 +17,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"
 def command(folder: Path, *arguments: str) -> list[str]:
     program = [sys.executable, str(ROOT / "benchmarks/gpu.py"), "--small"]
     places = ["--output", str(folder / "out"), "--page", str(folder / "gpu.md")]
+    places += ["--table", str(folder / "gpu.csv")]
     return [*program, *places, "--parts", *PARTS, *arguments]
 
 
@@ -55,7 +56,7 @@ def test_a_killed_run_keeps_its_finished_parts_and_the_next_call_continues(tmp_p
     for words in ("## Kernels", "## Spectra", "| agrees |", "- Training: not asked for."):
         assert words in page
     assert "differs" not in page
-    assert {line.split(",")[0] for line in (tmp_path / "out/gpu.csv").open()} == {"part", *PARTS}
+    assert {line.split(",")[0] for line in (tmp_path / "gpu.csv").open()} == {"part", *PARTS}
 
 
 def test_what_does_not_fit_in_the_time_is_named(tmp_path):
