@@ -1,0 +1,213 @@
+"""What was measured: the values that statements name, and the tables that pages repeat.
+
+A row of docs/measured/*.csv that is written by hand has a name, its `quantity`. Any cell of any CSV
+is named by its path or name, its column and its row: `fig2.csv: kappa_mean where dataset=digits and
+activation=relu and depth=1`. `derived` has what takes a computation.
+"""
+
+import copy
+import functools
+import math
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from ntkcond.plan import requests
+from prose import ROOT, UNITS, Quantity, Value
+
+FOLDERS = ("tests/reference/default", "docs/measured")
+MEASURED = ROOT / "docs/measured"
+STATEMENTS = MEASURED / "README.md"
+
+
+@functools.cache
+def table(path: str) -> pd.DataFrame:
+    """A committed CSV, by its path from the root, or its name in one of FOLDERS."""
+    paths = [ROOT / folder / path for folder in (".", *FOLDERS)]
+    path = next((path for path in paths if path.is_file()), paths[0])
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+class Values(dict):
+    """The value of each name."""
+
+    def __missing__(self, name: str) -> Value:
+        if name.startswith("="):
+            return constant(name[1:])
+        match = re.fullmatch(r"(\S+\.csv): (\w+)(?: where (.*))?", name, re.S)
+        if not match:
+            raise KeyError(
+                f"{{{name}}}: no row of docs/measured/*.csv, nor PATH.csv: COLUMN where …"
+            )
+        path, column, where = match.groups()
+        rows = table(path)
+        for condition in where.split(" and ") if where else []:
+            key, _, wanted = condition.partition("=")
+            rows = rows[rows[key.strip()].astype(str) == wanted.strip()]
+        cells = rows[column].unique()
+        if len(cells) != 1:
+            raise KeyError(f"{{{name}}} has {len(cells)} values in {path}")
+        return cells[0]
+
+
+def constant(words: str) -> Value:
+    """Of "41 min" a quantity, of "41" a number, of other words themselves."""
+    number, _, unit = words.partition(" ")
+    try:
+        return Quantity(float(number), unit) if unit in UNITS else words
+    except ValueError:
+        return words
+
+
+@functools.cache
+def values() -> Values:
+    found = Values(derived())
+    for path in sorted(MEASURED.glob("*.csv")):
+        rows = table(path.name)
+        if "quantity" in rows:
+            for row in rows.itertuples():
+                assert row.quantity not in found, f"{path.name}: {row.quantity} has two rows"
+                unit = row.unit if isinstance(row.unit, str) else ""
+                found[row.quantity] = Quantity(float(row.value), unit)
+    return found
+
+
+@functools.cache
+def statements() -> dict[str, tuple[list[str], list[str]]]:
+    """For each page: its statements, and the pieces of its text whose numbers are no results."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for section in STATEMENTS.read_text("utf-8").split("\n## ")[1:]:
+        page, _, lines = section.partition("\n")
+        stated, _, others = lines.partition("\nNo results:\n")
+        found[page] = tuple(
+            [" ".join(item.split()) for item in re.split(r"^- ", part, flags=re.M)[1:]]
+            for part in (stated, others)
+        )
+    for page, lines in repeated():
+        found.setdefault(page, ([], []))[0].extend(lines)
+    return found
+
+
+# Computed from the tables
+
+
+def derived() -> Iterator[tuple[str, Value]]:
+    verdicts = table("claims.csv").set_index("id").overall
+    verdicts = verdicts[~verdicts.index.str.startswith("ours")]
+    yield "claims", len(verdicts)
+    yield from verdicts.value_counts().items()
+
+    curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
+    for depth, curve in curves:
+        above = np.flatnonzero(curve.phi_deg > curve.theta_in_deg)[-1]
+        two = curve.iloc[above : above + 2]
+        gap = (two.phi_deg - two.theta_in_deg).to_numpy()
+        place = np.interp(0, -gap, two.theta_in_deg)
+        yield f"largest θ with φ > θ, L = {depth:.0f}", Quantity(place, "°")
+
+    trends = table("trends.csv").query("seeds == 5").set_index("curve")
+    large = trends[trends.index.str.contains("falls by 2.5|falls slowly by 2.5")]
+    unequal = large.index.str.contains("from 0.2")
+    yield "violations that pass", large.holds.max()
+    yield "violations that pass, equal σ", large[~unequal].holds.max()
+    yield "violations rejected, slow rise", large[~unequal].does_not_hold.min()
+    steep = ~unequal & ~large.index.str.contains("by 1 σ a|by 0.5 σ a")
+    yield "violations rejected, else", math.floor(large[steep].does_not_hold.min())
+
+    yield "standard error of a step", math.sqrt(2 / 5)
+    yield "bytes of K of 20,000", Quantity(8 * 20_000**2, "B")
+    yield "kernels of all MNIST", 117 * 5 * 2 * 11
+    yield "bytes of all kernels of MNIST", Quantity(8 * 512**2 * 117 * 5 * 2 * 11, "B")
+    seconds = table("scaling.csv").set_index("quantity").value
+    yield "all pairs of 60,000", Quantity(9 * seconds["all pairs of 20,000, L = 3"], "s")
+    yield "(60,000 / 20,000)²", 9
+
+
+# Tables that a page repeats row by row, with {=VALUE} in each cell
+
+
+def repeated() -> Iterator[tuple[str, list[str]]]:
+    yield "docs/results.md", list(rows_of_trends())
+    yield "docs/performance.md", list(rows_of_kernels())
+    yield "docs/gpu.md", list(rows_of_gpu())
+    yield "docs/cluster.md", list(rows_of_requests())
+
+
+def cells(row: Iterable[object]) -> str:
+    return f"| {' | '.join(f'{{={cell}}}' for cell in row)} |"
+
+
+def rows_of_trends() -> Iterator[str]:
+    """As `benchmarks/trends.py` prints them."""
+    yield from map(cells, table("trends.csv").iloc[:, :5].to_numpy())
+
+
+def rows_of_kernels() -> Iterator[str]:
+    """Rows for each n, of ours and of the others, as `make bench` prints them."""
+    runs = table("kernel.csv").set_index(["n", "dtype", "package"])
+
+    def of(column: str, n: int, dtype: str) -> tuple[str, str]:
+        packages = ("ntkcond", "asdfghjkl", "nngeometry", "neural_tangents")
+        ours, *others = (f"{{={runs.loc[(n, dtype, name), column]}}}" for name in packages)
+        return ours, " · ".join(others)
+
+    columns = ("share_of_rate", "product_gflops", "times_ours", "extra_mib")
+    share, rate, times, memory = (of(column, 2000, "float64") for column in columns)
+    share32, rate32, times32, memory32 = (of(column, 2000, "float32") for column in columns)
+    yield f"matrix products at {rate[0]} ({rate32[0]}) Gflop/s | {share[0]} ({share32[0]}) of their"
+    yield f"useful operations, {memory[0]} ({memory32[0]}) MiB"
+    yield f"ours | {times[1]} ({times32[1]}) times as long, {memory[1]} ({memory32[1]}) MiB"
+    share, rate, times, memory = (of(column, 512, "float64") for column in columns)
+    yield f"ours | {share[0]} of the rate ({rate[0]} Gflop/s), {memory[0]} MiB"
+    yield f"the others | {times[1]} times as long, {memory[1]} MiB"
+    yield f"reach {{rate of products of 512}}, not {rate[0]}: small"
+    jacobian = runs.loc[(500, "float64", "jacobian")]
+    yield f"{{={jacobian.times_ours}}} times as long, {{={jacobian.extra_mib} MiB}}"
+    others = runs.drop("jacobian", level="package").difference.groupby("dtype").max()
+    yield f"they agree within {{={others.float64}}}; in float32"
+    yield f"neural-tangents agrees within {{={others.float32}}} only"
+
+
+def rows_of_gpu() -> Iterator[str]:
+    """As `benchmarks/gpu.py` writes them: without the columns that a part leaves empty."""
+    for _, part in table("gpu.csv").groupby("part", sort=False):
+        lines = []
+        for row in part.itertuples():
+            known = {name: pd.notna(cell) for name, cell in row._asdict().items()}
+            lines.append([
+                f"{{={row.case}}}",
+                f"{{={row.seconds}}}" if known["seconds"] else "",
+                f"{{={row.gflops}}}" if known["gflops"] else "",
+                f"{{={row.share}}} of {{={row.rate_gflops}}}, {row.type}" if known["share"] else "",
+                f"{{={row.difference}}} ≤ {{={row.tolerance}}}" if known["difference"] else "",
+                row.verdict if known["verdict"] else "",
+                f"{{={row.gpu_gb} GB}}" if known["gpu_gb"] else "",
+                f"{{={row.result}}}" if known["result"] else "",
+            ])  # fmt: skip
+        columns = [column for column in zip(*lines, strict=True) if any(column)]
+        yield from (f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
+
+
+def rows_of_requests() -> Iterator[str]:
+    """What jobs on a cluster request, as `ntkcond.plan.requests` computes it."""
+    default = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+    for name, words, options in (
+        ("synthetic", "synthetic, 2,000 samples, n = 512", {}),
+        ("mnist", "MNIST, 60,000 samples, n = 512", {}),
+        ("mnist", "MNIST, 20,000 samples, n = 20,000", {"samples": 20_000, "block": "all"}),
+    ):
+        settings = copy.deepcopy(default)
+        settings["figures"]["fig2"] = [name]
+        settings["datasets"][name] |= options
+        line = f"| {words} |"
+        for rule in ("kernel", "spectrum", "closest_pair"):
+            job = {"dataset": name, "network": "relu", "depth": "10"}
+            threads = requests.threads(settings, rule, job, cores=None)
+            megabytes = requests.megabytes(settings, rule, job, attempt=1)
+            minutes = requests.minutes(settings, rule, job, threads, attempt=1)
+            line += f" {{={megabytes} MB}}, {{={minutes} min}}"
+            line += f", {threads} cores |" if threads > 1 else " |"
+        yield line
