@@ -3,6 +3,8 @@
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
+# make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
+#                 docs/full-size (hours, 16 GB of memory; resumes; downloads the data)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
@@ -16,7 +18,7 @@ CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision images bench gpu dag clean-venv
+.PHONY: figures report test faults precision full-size images bench gpu dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -31,8 +33,15 @@ faults: $(TESTED)
 precision: $(TESTED)
 	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py
 
-# DATA=/somewhere/else if the files are there.
+# DATA=/somewhere/else if the raw files are there.
 DATA ?= data
+KEPT := fig2.png fig2.pdf fig2.csv claims.csv claims.md costs.csv provenance/fig2.json
+full-size: $(READY)
+	mkdir -p runs/full-size
+	.venv/bin/snakemake --cores $(CORES) --directory runs/full-size \
+	  --configfile config/full_size.yaml --config data_dir=$(DATA)
+	cp $(addprefix runs/full-size/results/,$(KEPT)) docs/full-size/
+
 images: $(TESTED)
 	mkdir -p runs/images
 	.venv/bin/snakemake --cores $(CORES) results/fig2.pdf results/claims.md --directory runs/images \
