@@ -95,10 +95,12 @@ def statements() -> dict[str, tuple[list[str], list[str]]]:
 
 
 def derived() -> Iterator[tuple[str, Value]]:
-    verdicts = table("claims.csv").set_index("id").overall
-    verdicts = verdicts[~verdicts.index.str.startswith("ours")]
-    yield "claims", len(verdicts)
-    yield from verdicts.value_counts().items()
+    for prefix, path in (("", "claims.csv"), ("images: ", "tests/reference/images/claims.csv")):
+        verdicts = table(path).set_index("id").overall
+        verdicts = verdicts[~verdicts.index.str.startswith("ours")]
+        yield f"{prefix}claims", len(verdicts)
+        for verdict, count in verdicts.value_counts().items():
+            yield f"{prefix}{verdict}", count
 
     curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
     for depth, curve in curves:
