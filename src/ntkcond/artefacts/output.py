@@ -26,10 +26,8 @@ def write(
 
     missing: data sets, for which the numbers of a figure get a row each, and texts a last line."""
     pictured = ".png" in suffixes
-    if pictured:
-        numbers = with_missing(numbers, missing)
-    write_csv(path.with_suffix(".csv"), numbers)
-    drawn = draw(module, numbers) if pictured else None
+    write_csv(path.with_suffix(".csv"), with_missing(numbers, missing) if pictured else numbers)
+    drawn = draw(module, numbers, missing) if pictured else None
     files = [path.with_suffix(suffix) for suffix in suffixes]
     for file in files:
         if file.suffix in (".pdf", ".png"):
@@ -37,7 +35,7 @@ def write(
         elif file.suffix != ".csv":
             text: Callable[[pd.DataFrame], str] = getattr(module, TEXTS[file.suffix])
             note = LAST_LINES[file.suffix].format(missing_in_words(missing)) if missing else ""
-            write_text(file, text(without_missing(numbers)) + note)
+            write_text(file, text(numbers) + note)
     if record is not None:
         write_provenance(files, record)
 
@@ -46,13 +44,12 @@ TEXTS = {".md": "markdown", ".html": "html"}  # the module's function for each
 LAST_LINES = {".md": "\n{}\n", ".html": "\n<p>{}</p>\n"}
 
 
-def draw(module: ModuleType, numbers: pd.DataFrame):
-    """The picture (`ntkcond.artefacts.style.Picture`) of an artefact's numbers, as its CSV has
-    them."""
-    present = without_missing(numbers)
-    drawn = module.draw(present)
-    if len(present) < len(numbers):
-        drawn.note(missing_in_words(numbers.dataset.drop(present.index)))
+def draw(module: ModuleType, numbers: pd.DataFrame, missing: Sequence[str] = ()):
+    """The picture (`ntkcond.artefacts.style.Picture`) of an artefact's numbers. missing: data sets
+    that it names as such."""
+    drawn = module.draw(numbers)
+    if missing:
+        drawn.note(missing_in_words(missing))
     return drawn
 
 
@@ -74,21 +71,17 @@ def with_missing(numbers: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame
     return longer
 
 
-def without_missing(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Without the rows of `with_missing`, and with the types of a table that never had them, but
-    that floats which are all whole become whole numbers."""
-    if "dataset" not in numbers or numbers.shape[1] == 1:
-        return numbers
+def read(path: Path | str) -> tuple[pd.DataFrame, list[str]]:
+    """An artefact's CSV: its numbers, and the data sets that are missing from it."""
+    numbers = pd.read_csv(path)
+    if "dataset" not in numbers:
+        return numbers, []
     empty = numbers.drop(columns="dataset").isna().all(axis=1)
     if not empty.any():
-        return numbers
-    present = numbers[~empty].infer_objects()
-    for name, column in present.select_dtypes(["number", "boolean"]).items():
-        if isinstance(column.dtype, pd.BooleanDtype):
-            present[name] = column.astype(bool)
-        elif column.notna().all() and (column % 1 == 0).all():
-            present[name] = column.astype(int)
-    return present
+        return numbers, []
+    # Once more without them: beside an empty cell a whole number is read as a float.
+    lines = [1 + row for row in numbers.index[empty]]
+    return pd.read_csv(path, skiprows=lines), list(numbers.dataset[empty])
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

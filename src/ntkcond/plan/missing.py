@@ -50,7 +50,10 @@ def find(freshness: Freshness, targets: Iterable[Job]) -> list[Missing]:
     lacking = {name: files for name in names if (files := _lacking(graph, name))}
     if not lacking:
         return []
-    read = {figure: _read(freshness, figure) & lacking.keys() for figure in figures}
+    read = {
+        figure: _read(freshness, figure) & lacking.keys() & set(listed[figure])
+        for figure in figures
+    }
     asked = {name: lacking[name] for name in lacking if any(name in read[f] for f in figures)}
     answers = _ask(graph, asked) if asked else {}
     gone = {
@@ -98,7 +101,7 @@ def _in_words(missing: Missing) -> str:
     if missing.left_out:
         words += f"; made without it: {', '.join(missing.left_out)}"
     if missing.unmade:
-        words += f"; no other data set is in {', '.join(missing.unmade)}: not made"
+        words += f"; cannot be made, of no other data set: {', '.join(missing.unmade)}"
     return f"{words}\n    no {missing.lacking}; {missing.answers}"
 
 

@@ -29,7 +29,7 @@ def main(arguments: Namespace) -> None:
 
 def read(name: str, paths: list[Path]) -> pd.DataFrame | list[Path]:
     """Another artefact as a data frame of what it has; of other inputs the paths."""
-    return output.without_missing(pd.read_csv(paths[0])) if name in SPECS else paths
+    return output.read(paths[0])[0] if name in SPECS else paths
 
 
 class Inputs(argparse.Action):
