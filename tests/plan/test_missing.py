@@ -15,6 +15,7 @@ import pytest
 
 from ntkcond.artefacts import fig2, output
 from ntkcond.datasets import registry
+from ntkcond.datasets.speech import corpus
 from ntkcond.datasets.speech.subsets import MIRRORS
 from ntkcond.plan import probe
 from ntkcond.steps import artefact
@@ -28,7 +29,6 @@ SPEECH = {
     "source": "librispeech", "samples": 40, "block": 20, "mel": 24, "splice": 4, "features": 96,
     "depths": [1], "mirrors": [NOWHERE],
 }  # fmt: skip
-CORPUS = "data/LibriSpeech/train-clean-100"
 FIRST_LINE = "\n\nntkcond: data set speech is missing; made without it: fig2\n"
 
 
@@ -125,7 +125,8 @@ def test_with_skip_the_figure_is_of_the_others_until_the_set_is_there(with_speec
     assert said.returncode == 0, said.stdout + said.stderr
     assert FIRST_LINE.strip() in said.stdout
 
-    write_corpus(project / "data", speakers=2)
+    published = write_corpus(project / "data", speakers=2)
+    (published / corpus.AS_PUBLISHED).write_text(corpus.contents(published))  # as if downloaded
     new = {"kernel": 2, "spectrum": 2, "closest_pair": 2, "sweep": 2}
     needed = {"corpus": 1, "dataset": 1, **new, "conditioning": 1, "angles": 1, "fig2": 1}
     assert planned(project, FIG2) == needed
