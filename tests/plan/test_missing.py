@@ -162,7 +162,7 @@ def test_a_figure_of_no_other_set_fails_and_others_do_not_ask(with_speech):
     configure(with_speech, ["speech"])
     done = snakemake(with_speech, FIG2, check=False)
     assert done.returncode != 0
-    assert "data set speech is missing; cannot be made, of no other data set: fig2\n" in done.stderr
+    assert "data set speech is missing; not made, having no other: fig2\n" in done.stderr
     last = done.stderr[done.stderr.rindex("\n\nntkcond: ") :]
     assert "corpus speech failed" in last and "the download ended at 0 bytes" in last
     assert "is missing" not in snakemake(with_speech, "results/fig3.pdf").stderr

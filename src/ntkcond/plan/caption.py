@@ -31,7 +31,7 @@ def about(graph: Graph, name: str) -> dict:
         "steps": _steps(jobs),
         "figure": ".png" in SPECS[name].files,
         "all_steps": steps_of_all(graph),
-        "left_out": graph.left_out,
+        "left_out": dict(graph.left_out),
     }
 
 

@@ -101,7 +101,7 @@ def _in_words(missing: Missing) -> str:
     if missing.left_out:
         words += f"; made without it: {', '.join(missing.left_out)}"
     if missing.unmade:
-        words += f"; cannot be made, of no other data set: {', '.join(missing.unmade)}"
+        words += f"; not made, having no other: {', '.join(missing.unmade)}"
     return f"{words}\n    no {missing.lacking}; {missing.answers}"
 
 

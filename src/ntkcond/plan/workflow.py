@@ -1,7 +1,7 @@
 """The plan of one Snakemake workflow, and every use that it makes of Snakemake's own objects.
 
 `Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, each
-held by tests/plan/test_snakemake.py:
+held by tests/plan/test_snakemake.py or test_missing.py:
 
 - `workflow.dag.forcefiles`: files that are forced are run and shown like those of --forcerun.
   Nothing documented lets a workflow say that a result is out of date for a reason of its own.
