@@ -384,6 +384,7 @@ CHANGES: dict[str, list[Change]] = {
         ),
         speech(setting("datasets.speech.mirrors", ["http://127.0.0.1:9/"])),
     ],
+    "`missing`, while every data set can be had": [setting("missing", "skip")],
     "any module of `plan` or `run`: a log message, an estimate of memory, how a file is written"
     " safely": [code(*NO_NUMBERS)],
     "`steps/NAME.py` of a computing step": [code(f"steps/{name}.py") for name in COMPUTING],

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from ntkcond.plan import config
+from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph
 from ntkcond.plan.reasons import of_file
@@ -30,8 +30,14 @@ def main(arguments: argparse.Namespace) -> bool:
     job = graph.maker(path)
     if job is None:
         raise UserError(f"{path}: no rule makes this file. `snakemake --list` shows the rules")
+    found = missing.find(Freshness(graph), [job]) if settings["missing"] == "skip" else []
+    if found:
+        graph = Graph(settings, project, missing.left_out(found))
+        job = graph.maker(path)
     fresh, text = of_file(Freshness(graph), job, path)
     print(text)
+    if found:
+        print(missing.in_words(found))
     return fresh
 
 

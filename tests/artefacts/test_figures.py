@@ -9,7 +9,7 @@ import pandas as pd
 import pypdf
 import pytest
 
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, style
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, output, style
 from ntkcond.artefacts.registry import SPECS
 from training_table import TRAINING
 
@@ -180,6 +180,16 @@ def test_a_figure_can_be_redrawn_from_its_csv_alone(tmp_path, ran, name):
     for file, table in (("a.png", numbers), ("b.png", pd.read_csv(io.StringIO(text)))):
         draw(table).save(tmp_path / file)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if SPECS[name].datasets])
+@pytest.mark.filterwarnings("error")  # a layout that does not fit is a warning
+def test_a_picture_names_the_data_sets_that_are_missing(tmp_path, ran, name):
+    module = importlib.import_module(f"ntkcond.artefacts.{name}")
+    output.draw(module, numbers_of(name, ran), ["svhn", "mine_"]).save(tmp_path / "a.pdf")
+    words = pypdf.PdfReader(tmp_path / "a.pdf").pages[0].extract_text()
+    note = "Missing: SVHN, mine_, whose raw files were not available."
+    assert note in " ".join(words.split())
 
 
 def test_colours_differ_in_lightness_along_depth():

@@ -42,6 +42,8 @@ every layer. When you compare:
   with depth.
 - Whether depth helps depends on the data: it does where nearly parallel samples decide κ, and need
   not for others.
+- SVHN's real files were not available to this project so far: its reader is tested on files of the
+  same format only.
 - The authors' scripts compute in float32, which loses the smallest eigenvalue to rounding when κ
   is about 10⁸. Here it is float64, and the smallest eigenvalue has an error bound.
 - For LibriSpeech the paper only says that its 768 features follow Hui & Belkin (2020), which does

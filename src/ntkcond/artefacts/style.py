@@ -2,6 +2,7 @@
 
 import io
 import json
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,6 +51,13 @@ SETTINGS = {
 
 class Picture(Figure):
     """A figure that is saved to the same bytes each time."""
+
+    def note(self, words: str) -> None:
+        """Small grey words above all panels, where no figure has a title."""
+        lines = textwrap.wrap(words, int(20 * self.get_figwidth()))
+        self.set_figheight(self.get_figheight() + 0.05 + 0.1 * len(lines))
+        look = {"fontsize": 6, "fontweight": "normal", "color": GREY}
+        self.suptitle("\n".join(lines), x=0.99, ha="right", **look)
 
     def save(self, path: Path | str, record: dict | None = None) -> None:
         """As the suffix says (.pdf, .png), without a date, with its provenance."""

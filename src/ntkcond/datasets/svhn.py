@@ -1,6 +1,7 @@
 """SVHN: 73,257 cropped street-view house numbers of 32 × 32 pixels in colour (Netzer et al., 2011).
 
-Its authors allow non-commercial use only.
+Its authors allow non-commercial use only. The real files were not available to this project so far:
+this reader is tested on files of the same format only.
 """
 
 from pathlib import Path

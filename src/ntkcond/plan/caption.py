@@ -19,17 +19,19 @@ UNSAID = ("activation", "depth", "artefact", "settings", "about")
 
 
 def about(graph: Graph, name: str) -> dict:
-    """name: of an artefact. caption; made_with: a line for each group of jobs that it depends on,
-    with their settings; steps: a line for each of their steps, with versions of packages and the
-    digest of its code."""
+    """name: of an artefact. caption; missing: data sets that it lacks; made_with: a line for each
+    group of jobs that it depends on, with their settings; steps: a line for each of their steps,
+    with versions of packages and the digest of its code; left_out: what each figure lacks."""
     jobs = list(graph.upstream(graph.job(name)))
     return {
         "name": name,
         "caption": SPECS[name].caption,
+        "missing": graph.job(name).settings.get("about", {}).get("missing", []),
         "made_with": _settings(graph, jobs) or ["closed forms alone"],
         "steps": _steps(jobs),
         "figure": ".png" in SPECS[name].files,
         "all_steps": steps_of_all(graph),
+        "left_out": dict(graph.left_out),
     }
 
 

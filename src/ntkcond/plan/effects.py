@@ -11,7 +11,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
 
 # Settings of how, not what, is computed: in no job's settings.
-UNRECORDED = ("data_dir", "device", "keep_kernels", "checkpoint_minutes", "mirrors")
+UNRECORDED = ("data_dir", "device", "keep_kernels", "checkpoint_minutes", "mirrors", "missing")
 
 Path = tuple[str, ...]
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -62,10 +62,21 @@ class Job:
 
 
 class Graph:
-    """Every job that the config asks for, or that a path names."""
+    """Every job that the config asks for, or that a path names. left_out: for a figure, those of
+    its data sets that it is drawn without (`ntkcond.plan.missing`)."""
 
-    def __init__(self, config: dict, project: Path | str) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: dict,
+        project: Path | str,
+        left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        figures = {
+            figure: [name for name in names if name not in left_out.get(figure, ())]
+            for figure, names in config["figures"].items()
+        }
+        self.config = {**config, "figures": figures}
+        self.left_out = left_out
         self.project = project
         self.data_dir = self._in_project(config["data_dir"])
         self.sha256_of = RememberedDigests(RECORDED / "sha256.json")
@@ -218,11 +229,20 @@ class Graph:
         spec = SPECS[name]
         inputs = {option: self._files(name, option) for option in spec.inputs}
         values = {key: self._setting(path) for key, path in spec.settings.items()}
-        makers = (self.maker(path) for paths in inputs.values() for path in paths)
-        shown = {job.wildcards["dataset"] for job in makers if job and "dataset" in job.wildcards}
+        found = (self.maker(path) for paths in inputs.values() for path in paths)
+        makers = [job for job in found if job]
+        shown = {job.wildcards["dataset"] for job in makers if "dataset" in job.wildcards}
         shown |= set(self._shown(name)) if spec.datasets else set()
+        missing = {name for figure in self.lists(name) for name in self.left_out.get(figure, ())}
+        missing = missing.union(
+            *(job.settings.get("about", {}).get("missing", []) for job in makers)
+        )
         datasets = sorted(shown)
-        about: dict = {"titles": {name: title(name) for name in datasets}} if shown else {}
+        about: dict = {}
+        if shown | missing:
+            about["titles"] = {name: title(name) for name in sorted(shown | missing)}
+        if missing:
+            about["missing"] = sorted(missing)
         if spec.about:
             about["datasets"] = {name: self._described(name, spec.about) for name in datasets}
         return {
@@ -266,6 +286,13 @@ class Graph:
             ]
         paths = (PATTERNS[rule].format(**job, sweep=sweep) for job in wildcards)
         return tuple(dict.fromkeys(paths))  # each once
+
+    def lists(self, name: str) -> set[str]:
+        """The entries of `figures` that an artefact takes data sets of, itself."""
+        spec = SPECS[name]
+        sweeps = (option.partition("/")[2] for option in spec.inputs)
+        found = {settings.SWEEPS[sweep] for sweep in sweeps if sweep in settings.SWEEPS}
+        return found | ({spec.datasets} if spec.datasets else set())
 
     def _shown(self, name: str) -> list[str]:
         return self.config["figures"][SPECS[name].datasets]

@@ -1,14 +1,15 @@
 """The plan of one Snakemake workflow, and every use that it makes of Snakemake's own objects.
 
 `Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, each
-held by tests/plan/test_snakemake.py:
+held by tests/plan/test_snakemake.py or test_missing.py:
 
 - `workflow.dag.forcefiles`: files that are forced are run and shown like those of --forcerun.
   Nothing documented lets a workflow say that a result is out of date for a reason of its own.
 - `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
   to say them in words and to refuse what cannot fit.
 - `workflow.dag.jobs`, `workflow.scheduler.failed`: all jobs, and those that failed for good.
-- `workflow.rerun_triggers`, `touch`, `output_settings`: what the command line says of them.
+- `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`: what the command
+  line says of them.
 - `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
   --configfile and --cores say.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
@@ -35,7 +36,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.plan import caption, config, effects, failures, reasons, requests, run_lock
+from ntkcond.plan import caption, config, effects, failures, missing, reasons, requests, run_lock
 from ntkcond.plan.cluster import GPU_AS_CORES
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
@@ -88,7 +89,10 @@ class Plan:
         config.check(config_, project, scan=not workflow.remote_exec)
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
-        self.graph = Graph(config_, project)
+        # Of all data sets; `graph` is without the missing ones.
+        self.asked = Graph(config_, project)
+        self.missing: list[missing.Missing] = []
+        self._heard: _Failures | None = None  # while jobs run
         self.specs = SPECS
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
@@ -108,12 +112,44 @@ class Plan:
         from snakemake.logging import logger
 
         logger.addHandler(_WhenJobsAreKnown(self._say_reasons))
+        # after all that Snakemake says, and after it has left the folder of --directory
+        atexit.register(self._say_last_words)
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """Settled when Snakemake looks at the first job, whose targets are then known. A job on
+        another machine takes its files as they are."""
+        if self.config["missing"] == "skip" and self.workflow.is_main_process:
+            freshness = Freshness(self.asked, self._triggers)
+            self.missing = missing.find(freshness, self._targets())
+        left_out = missing.left_out(self.missing)
+        return Graph(self.config, self.project, left_out) if left_out else self.asked
+
+    def _targets(self) -> list[Job]:
+        """Those of the command line; all that the config can make where one is no file or artefact
+        of ours, such as `all`."""
+        targets = list(map(str, self.workflow.dag_settings.targets))
+        jobs = [
+            self.asked.job(target) if target in self.specs else self.asked.maker(target)
+            for target in targets
+        ]
+        if not targets or None in jobs:
+            return [self.asked.job(name) for name in self.specs]
+        return [job for job in jobs if job]
+
+    @property
+    def _triggers(self) -> Iterable[str]:
+        return (str(trigger) for trigger in self.workflow.rerun_triggers)
 
     @functools.cached_property
     def freshness(self) -> Freshness:
         """With the rerun triggers of the command line."""
-        triggers = (str(trigger) for trigger in self.workflow.rerun_triggers)
-        return Freshness(self.graph, triggers)
+        return Freshness(self.graph, self._triggers)
+
+    @property
+    def targets(self) -> list[str]:
+        """What `snakemake` makes without a target."""
+        return self.asked.targets()
 
     # Directives: functions that Snakemake calls with a job's wildcards.
 
@@ -153,9 +189,9 @@ class Plan:
         if rule in requests.NEEDS:
             unrecorded["device"] = self.config["device"]
         if rule in ("corpus", "dataset"):
-            unrecorded["data_dir"] = self.graph.data_dir
+            unrecorded["data_dir"] = self.asked.data_dir
         if rule in self.specs:
-            unrecorded["output"] = self.graph.job(rule).outputs[0]
+            unrecorded["output"] = self.asked.job(rule).outputs[0]
         if rule == "sgd":
             unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
         step = "artefact" if rule in self.specs else rule
@@ -217,7 +253,7 @@ class Plan:
             for suffix in spec.files
             for path in [f"results/{name}{suffix}"]
         ]
-        return [*flagged, self.graph.job(name).outputs[-1]]
+        return [*flagged, self.asked.job(name).outputs[-1]]
 
     def _in_report(self, name: str, spec: Spec, path: str) -> dict:
         def section(wildcards) -> str:
@@ -241,7 +277,7 @@ class Plan:
     @property
     def raw_pattern(self) -> str:
         """Path of a raw file."""
-        return f"{self.graph.data_dir}/{{raw_file}}"
+        return f"{self.asked.data_dir}/{{raw_file}}"
 
     @property
     def raw_files(self) -> dict[str, str]:
@@ -267,13 +303,20 @@ class Plan:
         run_lock.take(SNAKEMAKE_FOLDER)
         logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
         self._heard = _Failures(self.workflow.output_settings)
-        # after all that Snakemake says, and after it has left the folder of --directory
-        atexit.register(self._say_what_failed, Path.cwd())
+        self._folder = Path.cwd()
+        if self.missing:
+            print(missing.in_words(self.missing), file=sys.stderr)
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
         elif self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
+
+    def _say_last_words(self) -> None:
+        if self.missing:
+            print(f"\n{missing.in_words(self.missing)}", file=sys.stderr)
+        if self._heard:
+            self._say_what_failed(self._folder)
 
     def _say_what_failed(self, folder: Path) -> None:
         groups = self.workflow.scheduler.failed
@@ -350,8 +393,10 @@ class Plan:
         if given.overwrite_config:
             default = yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
             jobs = self._of_this_workflow(self.workflow.dag.jobs)
+            # of a missing data set, too, settings have an effect: on what the figure would show
+            asked = [self.asked.job(job.rule, **job.wildcards) for job in jobs]
             for line in effects.unused(
-                self.graph, default, given.overwrite_config, given.config, jobs
+                self.asked, default, given.overwrite_config, given.config, asked
             ):
                 logger.warning(f"ntkcond: {line}")
 

@@ -23,12 +23,13 @@ def main(arguments: Namespace) -> None:
     module = importlib.import_module(f"ntkcond.artefacts.{a.artefact}")
     inputs = {name.replace("/", "_"): read(name, paths) for name, paths in (a.input or {}).items()}
     numbers = module.table(**inputs, **(a.settings or {}))
-    output.write(module, numbers, a.output, SPECS[a.artefact].files, a.record)
+    missing = (a.about or {}).get("missing", [])
+    output.write(module, numbers, a.output, SPECS[a.artefact].files, a.record, missing)
 
 
 def read(name: str, paths: list[Path]) -> pd.DataFrame | list[Path]:
-    """Another artefact as a data frame; of other inputs the paths."""
-    return pd.read_csv(paths[0]) if name in SPECS else paths
+    """Another artefact as a data frame of what it has; of other inputs the paths."""
+    return output.read(paths[0])[0] if name in SPECS else paths
 
 
 class Inputs(argparse.Action):

@@ -1,0 +1,238 @@
+"""A data set that cannot be had: it stops its figures, or they are drawn without it and say so."""
+
+import functools
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pypdf
+import pytest
+
+from ntkcond.artefacts import fig2, output
+from ntkcond.datasets import registry
+from ntkcond.datasets.speech import corpus
+from ntkcond.datasets.speech.subsets import MIRRORS
+from ntkcond.plan import probe
+from ntkcond.steps import artefact
+from speech import write_corpus
+from test_report import content
+from workflow import SMALL, environment, planned, snakemake, write_config
+
+NOWHERE = "http://127.0.0.1:9"
+FIG2 = "results/fig2.pdf"
+SPEECH = {
+    "source": "librispeech", "samples": 40, "block": 20, "mel": 24, "splice": 4, "features": 96,
+    "depths": [1], "mirrors": [NOWHERE],
+}  # fmt: skip
+FIRST_LINE = "\n\nntkcond: data set speech is missing; made without it: fig2\n"
+
+
+def configure(project: Path, fig2: list[str], **others: object) -> None:
+    datasets = {**SMALL["datasets"], "speech": SPEECH, **others.pop("datasets", {})}
+    config = {**SMALL, "missing": "skip", "datasets": datasets, "figures": {"fig2": fig2}, **others}
+    write_config(project, config)
+
+
+@pytest.fixture
+def with_speech(project) -> Path:
+    """A finished project whose figure 2 is to show a corpus, which is nowhere."""
+    configure(project, ["speech", "synthetic", "digits"])
+    return project
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A folder served over HTTP on loopback, and its address."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+
+
+def words_in(picture: Path) -> str:
+    return pypdf.PdfReader(picture).pages[0].extract_text()
+
+
+def why(project: Path, path: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "ntkcond.why", path, "--configfile", "small.yaml"]
+    return subprocess.run(
+        command, cwd=project, env=environment(project), capture_output=True, text=True, check=False
+    )
+
+
+def test_without_skip_it_stops_its_figure(with_speech):
+    configure(with_speech, ["speech", "synthetic", "digits"], missing=None)  # the default
+    before = (with_speech / FIG2).read_bytes()
+    done = snakemake(with_speech, FIG2, "--config", "missing=refuse", check=False)
+    assert done.returncode != 0
+    last = done.stderr[done.stderr.rindex("\n\nntkcond: ") :]
+    assert last.startswith("\n\nntkcond: corpus speech failed (needed by")
+    assert "the download ended at 0 bytes of 6.4 GB (http://127.0.0.1:9/train-clean-100.tar" in last
+    assert "is missing" not in done.stderr
+    assert (with_speech / FIG2).read_bytes() == before
+
+
+def test_with_skip_the_figure_is_of_the_others_until_the_set_is_there(with_speech, tmp_path):
+    project, table = with_speech, with_speech / "results/fig2.csv"
+    of_two = pd.read_csv(table)
+
+    done = snakemake(project, FIG2)
+    assert done.stderr.count(FIRST_LINE.strip()) == 2  # at the start and at the end
+    end = done.stderr[done.stderr.rindex(FIRST_LINE) + len(FIRST_LINE) :].splitlines()
+    folder = project / "data/LibriSpeech"
+    assert end == [
+        f"    no train-clean-100 or train-clean-100.tar.gz in {folder}; {NOWHERE}:"
+        " Connection refused",
+        "    To have it, put the original files there, set data_dir to a folder that has them, or"
+        " name a mirror in datasets.speech.mirrors",
+    ]
+    assert "no effect" not in done.stderr
+    assert not folder.exists()
+
+    (missing,) = pd.read_csv(table)[lambda rows: rows.dataset == "speech"].to_dict("records")
+    assert all(pd.isna(value) for name, value in missing.items() if name != "dataset")
+    assert ",0,24,20,60," in table.read_text("utf-8")  # whole numbers stay whole
+    numbers, named = output.read(table)
+    pd.testing.assert_frame_equal(numbers, of_two)
+    assert named == ["speech"]
+    words = words_in(project / FIG2)
+    assert "Missing: speech, whose raw files were not available." in words
+    output.draw(fig2, numbers, named).save(tmp_path / "redrawn.pdf")
+    assert words_in(tmp_path / "redrawn.pdf") == words
+    snakemake(project, "results/fig2.png", "--report", str(tmp_path / "report.html"))
+    shown = content(tmp_path / "report.html", "results")["results/fig2.png"]["caption"]
+    assert '<strong>Missing</strong>: <tt class="docutils literal">speech</tt>.' in shown
+    assert "(<strong>missing</strong>" in content(tmp_path / "report.html", "workflow_desc")
+
+    again = snakemake(project, FIG2)
+    assert "Nothing to be done" in again.stderr
+    assert again.stderr.count(FIRST_LINE) == 1
+    assert planned(project, FIG2) == {}
+    said = why(project, FIG2)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert FIRST_LINE.strip() in said.stdout
+
+    published = write_corpus(project / "data", speakers=2)
+    (published / corpus.AS_PUBLISHED).write_text(corpus.contents(published))  # as if downloaded
+    new = {"kernel": 2, "spectrum": 2, "closest_pair": 2, "sweep": 2}
+    needed = {"corpus": 1, "dataset": 1, **new, "conditioning": 1, "angles": 1, "fig2": 1}
+    assert planned(project, FIG2) == needed
+    assert why(project, FIG2).returncode == 1
+    done = snakemake(project, FIG2)
+    assert "fig2: missing ['speech'] removed" in done.stderr
+    assert "is missing" not in done.stderr
+    rows = pd.read_csv(table)
+    assert (rows.dataset == "speech").sum() == 2 and rows.depth.notna().all()
+    assert "Missing" not in words_in(project / FIG2)
+
+    # What a figure shows stays in it, also when the raw files and the samples are gone.
+    shutil.rmtree(project / "data/LibriSpeech")
+    (project / "results/datasets/speech.h5").unlink()
+    assert planned(project, FIG2) == {}
+    assert "is missing" not in snakemake(project, FIG2).stderr
+
+
+def test_tables_made_of_what_lacks_a_set_say_so_and_take_no_empty_rows(with_speech):
+    configure(with_speech, [], figures={"fig3": ["digits", "speech"]})
+    names = ("fig3", "table_epochs")
+    of_digits = {name: pd.read_csv(with_speech / f"results/{name}.csv") for name in names}
+    snakemake(with_speech, *(f"results/{name}.csv" for name in names))
+    for name in names:
+        path = with_speech / f"results/{name}.csv"
+        assert ("speech" in path.read_text("utf-8")) == (name == "fig3")
+        pd.testing.assert_frame_equal(artefact.read(name, [path]), of_digits[name])
+    text = (with_speech / "results/table_epochs.md").read_text("utf-8")
+    assert text.endswith("\nMissing: speech, whose raw files were not available.\n")
+
+
+def test_a_figure_of_no_other_set_fails_and_others_do_not_ask(with_speech):
+    configure(with_speech, ["speech"])
+    done = snakemake(with_speech, FIG2, check=False)
+    assert done.returncode != 0
+    assert "data set speech is missing; not made, having no other: fig2\n" in done.stderr
+    last = done.stderr[done.stderr.rindex("\n\nntkcond: ") :]
+    assert "corpus speech failed" in last and "the download ended at 0 bytes" in last
+    assert "is missing" not in snakemake(with_speech, "results/fig3.pdf").stderr
+    assert "is missing" not in why(with_speech, "results/fig3.pdf").stdout
+
+
+def test_a_misspelt_file_of_ones_own_is_a_mistake_all_the_same(project):
+    configure(project, ["digits", "mine"], datasets={"mine": {"file": "absent.npy"}})
+    done = snakemake(project, FIG2, check=False)
+    assert done.returncode != 0
+    assert "datasets.mine.file" in done.stderr and "absent.npy: no such file" in done.stderr
+
+
+def test_a_server_that_answers_counts_and_its_failed_download_is_an_error(with_speech, server):
+    folder, address = server
+    (folder / "train-clean-100.tar.gz").write_bytes(b"another archive")
+    speech = {**SPEECH, "mirrors": [NOWHERE, f"{address}/"]}
+    configure(with_speech, ["digits", "speech"], datasets={"speech": speech})
+    assert planned(with_speech, FIG2)["corpus"] == 1
+    done = snakemake(with_speech, FIG2, check=False)
+    assert done.returncode != 0
+    assert "corpus speech failed" in done.stderr and "it has another file" in done.stderr
+    assert "is missing" not in done.stderr
+
+
+@pytest.mark.parametrize("source", [n for n, s in registry.SOURCES.items() if s.raw_files])
+def test_the_addresses_asked_are_those_of_the_download(source):
+    files = list(registry.SOURCES[source].raw_files)
+    downloads = registry.module(source).downloads()
+    found = probe.addresses(source, files[:1], None)
+    assert found == {files[0]: downloads[files[0]].urls}
+    assert probe.addresses(source, files, ["http://a/b/"]).keys() == downloads.keys()
+
+
+def test_the_addresses_of_a_corpus_are_its_publishers():
+    urls = [f"{mirror}/dev-clean.tar.gz" for mirror in MIRRORS]
+    assert probe.addresses("librispeech", ["dev-clean.tar.gz"], None) == {"dev-clean.tar.gz": urls}
+
+
+def test_each_server_is_asked_for_a_first_byte_and_none_for_long(server, monkeypatch):
+    folder, address = server
+    (folder / "a.tar.gz").write_bytes(b"x" * 10**7)
+    (folder / "empty.tar.gz").touch()
+    monkeypatch.setattr(probe, "LIMIT_S", 1)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), None) as silent:  # accepts nobody
+        mute = f"http://127.0.0.1:{silent.server_port}"
+        files = ["a.tar.gz", "b.tar.gz", "empty.tar.gz"]
+        asked = {"source": "librispeech", "files": files, "mirrors": [NOWHERE, address, mute]}
+        found = probe.main({"speech": asked})["speech"]
+    assert found["a.tar.gz"][f"{address}/a.tar.gz"] == ""
+    assert found["b.tar.gz"][f"{address}/b.tar.gz"] == "File not found"
+    assert found["empty.tar.gz"][f"{address}/empty.tar.gz"] == "an empty file"
+    assert found["a.tar.gz"][f"{NOWHERE}/a.tar.gz"] == "Connection refused"
+    assert found["a.tar.gz"][f"{mute}/a.tar.gz"] in ("no answer in 1 s", "timed out")
+
+
+def test_the_rows_of_missing_sets_leave_the_others_as_they_are(tmp_path):
+    numbers = pd.DataFrame({
+        "dataset": ["a", "a"], "depth": [0, 1], "kappa": [np.inf, 2.5], "rate": [8.0, np.nan],
+        "best": [1e20, 1e20], "n": pd.array([3, None], dtype="Int64"), "tf32": [False, True],
+        "words": ["", "x"],
+    })  # fmt: skip
+    numbers.to_csv(tmp_path / "whole.csv", index=False)
+    output.with_missing(numbers, ["b", "c"]).to_csv(tmp_path / "longer.csv", index=False)
+    whole, longer = (
+        (tmp_path / name).read_text("utf-8").splitlines() for name in ("whole.csv", "longer.csv")
+    )
+    assert longer == [*whole, "b,,,,,,,", "c,,,,,,,"]
+    found, named = output.read(tmp_path / "longer.csv")
+    assert named == ["b", "c"]
+    pd.testing.assert_frame_equal(found, pd.read_csv(tmp_path / "whole.csv"))
+    assert output.read(tmp_path / "whole.csv")[1] == []
+    assert output.with_missing(pd.DataFrame({"depth": [1]}), ["b"]).shape == (1, 1)
