@@ -102,6 +102,15 @@ def derived() -> Iterator[tuple[str, Value]]:
         for verdict, count in verdicts.value_counts().items():
             yield f"{prefix}{verdict}", count
 
+    for width, path in ((512, "tests/reference/images/fig2.csv"), (4096, "width_4096.csv")):
+        curves = table(path).query("dataset == 'mnist'").set_index(["activation", "depth"])
+        kappa = curves.kappa_mean / curves.infinite_kappa_mean
+        for (activation, depth), ratio in kappa.items():
+            yield f"MNIST, κ to infinite width, m = {width:,}, {activation}, L = {depth}", ratio
+        angle = (curves.min_angle_deg_mean / curves.infinite_min_angle_deg).relu[1:]
+        yield f"MNIST, min φ to infinite width, m = {width:,}, least", angle.min()
+        yield f"MNIST, min φ to infinite width, m = {width:,}, most", angle.max()
+
     curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
     for depth, curve in curves:
         above = np.flatnonzero(curve.phi_deg > curve.theta_in_deg)[-1]
