@@ -9,7 +9,7 @@ import pandas as pd
 import pypdf
 import pytest
 
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, output, style
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, output, style, sweep_panels
 from ntkcond.artefacts.registry import SPECS
 from training_table import TRAINING
 
@@ -80,6 +80,21 @@ def test_fig2_never_averages_infinity_or_a_bound_into_kappa():
     assert (mixed.kappa_mean, mixed.kappa_verdict) == (750, "mixed")
     assert (mixed.kappa_lower_bound, mixed.kappa_median) == (1e13, 1000)  # of 500, 1000, 1e13, ∞
     assert (mixed.resolved, mixed.singular, mixed.unresolved) == (2, 1, 1)
+
+
+def test_a_median_that_lost_kernels_may_raise_is_drawn_as_a_bound():
+    curve = pd.DataFrame({
+        "depth": [1, 2, 3, 4], "resolved": [4, 3, 1, 0], "unresolved": [0, 1, 3, 4],
+        "kappa_lower_bound": [np.nan, 1e13, 1e12, 1e11], "kappa_median": [10, 20, 2e12, 3e11],
+        "kappa_q16": 5.0, "kappa_q84": 50.0,
+    })  # fmt: skip
+    axes = style.figure(height=2).subplots()
+    sweep_panels.draw_kappa(axes, "depth", curve, {"color": "black", "marker": "o"})
+    known, bounds = axes.lines
+    assert list(known.get_xdata()) == [1, 2]  # its lost kernel is above the median
+    assert list(bounds.get_xdata()) == [3, 4]
+    assert list(bounds.get_ydata()) == [2e12, 3e11]
+    assert (bounds.get_marker(), bounds.get_markerfacecolor()) == ("^", "white")
 
 
 def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():

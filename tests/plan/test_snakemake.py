@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from test_caching import code, delete, in_place_of, setting, version, without_provenance
-from workflow import KERNELS, ROOT, contents, environment, planned, snakemake
+from workflow import KERNELS, ROOT, command, contents, environment, planned, snakemake
 
 KERNEL = "results/kernels/digits/relu/depth2.h5"
 FIG2 = "results/fig2.pdf"
@@ -67,6 +67,17 @@ def test_own_data_count_with_restricted_triggers(project):
     np.save(project / "raw/mine.npy", np.eye(7))
     os.utime(project / "raw/mine.npy", (0, 0))
     assert planned(project, target, "--rerun-triggers", "input") == {"dataset": 1}
+
+
+def test_the_environment_of_another_copy_is_refused(project):
+    """With its code, results would be made that this copy's code does not explain."""
+    other = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        command("-n"), cwd=project, env=other, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"ntkcond: this environment has the code of {ROOT}, not of {project}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_missing_picture_hides_no_other_change(project):

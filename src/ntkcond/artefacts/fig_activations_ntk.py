@@ -44,6 +44,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for axes in panels[-1]:
         axes.set_xlabel("depth $L$ (hidden layers)")
     panels[0, 0].plot([], [], color=style.GREY, linewidth=0.7, label=r"$m \to \infty$")
+    if (numbers.unresolved > 0).any():
+        bound = {"color": style.GREY, "marker": "^", "markerfacecolor": "white"}
+        panels[0, 0].plot([], [], linestyle="none", label=r"lower bound on $\kappa$", **bound)
     style.key_below(figure, panels[0, 0], columns=4)
     return figure
 

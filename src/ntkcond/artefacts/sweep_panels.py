@@ -11,15 +11,15 @@ from ntkcond.datasets.registry import title
 
 
 def draw_kappa(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
-    """κ against column x: the median, the middle 68 % shaded. Where none is resolved, a hollow
-    triangle at the lower bound, or nothing where all are singular."""
-    resolved = curve[curve.resolved > 0]
-    axes.plot(resolved[x], resolved.kappa_median.replace(np.inf, np.nan), **look)
-    low, high = resolved.kappa_q16, resolved.kappa_q84.replace(np.inf, np.nan)
-    style.shade(axes, resolved[x], low, high, look["color"])
-    lost = curve[(curve.unresolved > 0) & (curve.resolved == 0)]
+    """κ against column x: the median, the middle 68 % shaded; nothing where all are singular. Where
+    kernels that are not resolved may raise the median, a hollow triangle: a lower bound."""
+    lost = (curve.unresolved > 0) & ~(curve.kappa_lower_bound > curve.kappa_median)
+    known, lost = curve[~lost], curve[lost]
+    axes.plot(known[x], known.kappa_median.replace(np.inf, np.nan), **look)
+    low, high = known.kappa_q16, known.kappa_q84.replace(np.inf, np.nan)
+    style.shade(axes, known[x], low, high, look["color"])
     bounds = {**look, "linestyle": "none", "marker": "^", "markerfacecolor": "white", "label": None}
-    axes.plot(lost[x], lost.kappa_lower_bound, **bounds)
+    axes.plot(lost[x], lost.kappa_median, **bounds)
 
 
 def draw_angle(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:

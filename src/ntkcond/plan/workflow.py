@@ -51,6 +51,7 @@ HOLDING_BACK = "env --block-signal=INT "
 if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=False).returncode:
     HOLDING_BACK = ""  # another system's env
 STEP = "-m ntkcond.steps"
+PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 # What Snakemake says: of no jobs; when it is told to stop; after a failure.
@@ -84,6 +85,12 @@ class Plan:
     @exit_on_mistake
     def __init__(self, workflow, config_: dict, project: Path) -> None:
         self.workflow, self.config, self.project = workflow, config_, project
+        own = Path(project, "src/ntkcond")
+        if own.is_dir() and not own.samefile(PACKAGE):
+            raise UserError(
+                f"this environment has the code of {PACKAGE.parents[1]}, not of {own.parents[1]}."
+                " Run `make .venv/.ready` there, then `source .venv/bin/activate`"
+            )
         config.read_command_line(config_, workflow.config_settings.config)
         config.remove_unset(config_)
         config.check(config_, project, scan=not workflow.remote_exec)
