@@ -37,7 +37,7 @@ precision: $(TESTED)
 DATA ?= data
 KEPT := fig2.png fig2.pdf fig2.csv claims.csv claims.md costs.csv provenance/fig2.json
 full-size: $(READY)
-	mkdir -p runs/full-size
+	mkdir -p runs/full-size docs/full-size
 	.venv/bin/snakemake --cores $(CORES) --directory runs/full-size \
 	  --configfile config/full_size.yaml --config data_dir=$(DATA)
 	cp $(addprefix runs/full-size/results/,$(KEPT)) docs/full-size/

@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
+from http_server import served
 from ntkcond.arrays.backend import Device
 from one_device import OneDevice
 from workflow import command, copy_of_the_project, environment
@@ -74,6 +75,15 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("NTKCOND_TEST_DATA names no folder with the original MNIST files")
     return Path(folder).resolve()
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[tuple[Path, str]]:
+    """A folder served over HTTP on loopback, and its address."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with served(folder) as address:
+        yield folder, address
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,18 @@
 """The workflow as its users run it: Snakemake on a small config, end to end, and what it reruns."""
 
-import functools
-import http.server
 import json
 import math
 import os
 import shutil
 import subprocess
 import sys
-import threading
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
+from http_server import served
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
@@ -304,17 +302,9 @@ def test_a_users_mistake_is_explained_without_a_traceback(project, case):
 
 @pytest.fixture
 def server_of(real_data):
-    """The real files served over HTTP on loopback, as torchvision's mirrors have them."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Quiet, directory=real_data / "MNIST/raw")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{httpd.server_port}/"
-        httpd.shutdown()
+    """The real files, as torchvision's mirrors have them."""
+    with served(real_data / "MNIST/raw") as address:
+        yield f"{address}/"
 
 
 def test_mnist_is_downloaded_once_and_originals_are_never_written_to(project, server_of):

@@ -30,10 +30,8 @@ def main(arguments: argparse.Namespace) -> bool:
     job = graph.maker(path)
     if job is None:
         raise UserError(f"{path}: no rule makes this file. `snakemake --list` shows the rules")
-    found = missing.find(Freshness(graph), [job]) if settings["missing"] == "skip" else []
-    if found:
-        graph = Graph(settings, project, missing.left_out(found))
-        job = graph.maker(path)
+    graph, found = missing.graph_without(Freshness(graph), [job])
+    job = graph.maker(path)
     fresh, text = of_file(Freshness(graph), job, path)
     print(text)
     if found:

@@ -1,11 +1,8 @@
 """Data sets: what is read, chosen and scaled; bad files; downloads, from a local server."""
 
 import dataclasses
-import functools
 import hashlib
-import http.server
 import io
-import threading
 from pathlib import Path
 
 import h5py
@@ -156,23 +153,6 @@ def test_damaged_missing_and_unknown_files_are_refused_by_name(tmp_path):
         custom.load(tmp_path, {"file": tmp_path / "group.h5"})
     with pytest.raises(UserError, match="no such file"):
         custom.load(tmp_path, {"file": tmp_path / "absent.npy"})
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A folder served over HTTP on loopback, and its address."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        yield folder, f"http://127.0.0.1:{httpd.server_port}"
-        httpd.shutdown()
 
 
 CONTENT = b"the original file" * 1000

@@ -1,11 +1,9 @@
 """A data set that cannot be had: it stops its figures, or they are drawn without it and say so."""
 
-import functools
 import http.server
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -43,23 +41,6 @@ def with_speech(project) -> Path:
     """A finished project whose figure 2 is to show a corpus, which is nowhere."""
     configure(project, ["speech", "synthetic", "digits"])
     return project
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A folder served over HTTP on loopback, and its address."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
-        yield folder, f"http://127.0.0.1:{httpd.server_port}"
-        httpd.shutdown()
 
 
 def words_in(picture: Path) -> str:

@@ -22,7 +22,7 @@ SPEC = Spec(
 **Left**: the smallest angle between the gradients of two samples, mean over initialisations ± one
 standard deviation. **Right**: κ of the NTK of n samples, median and middle 68 % over
 initialisations and blocks. Against the width m of the hidden layers, a colour for each depth;
-dashed: the closed form at infinite width.
+dashed: the closed form at infinite width. A hollow triangle is a lower bound.
 
 **The paper** proves its theorems at infinite width and measures at m = 512. Its newest version has
 one theorem at finite width (3.2: φ > θ for small θ where m is large against 1/θ²). Here the

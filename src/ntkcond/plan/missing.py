@@ -77,13 +77,16 @@ def find(freshness: Freshness, targets: Iterable[Job]) -> list[Missing]:
     return found
 
 
-def left_out(found: Iterable[Missing]) -> dict[str, list[str]]:
-    """For each figure the data sets that it is drawn without."""
-    figures: dict[str, list[str]] = {}
+def graph_without(freshness: Freshness, targets: Iterable[Job]) -> tuple[Graph, list[Missing]]:
+    """The graph whose figures lack what is missing, and what that is: with `missing: skip`. As
+    `find`."""
+    graph = freshness.graph
+    found = find(freshness, targets) if graph.config["missing"] == "skip" else []
+    left_out: dict[str, list[str]] = {}  # for each figure
     for missing in found:
         for figure in missing.left_out:
-            figures.setdefault(figure, []).append(missing.dataset)
-    return figures
+            left_out.setdefault(figure, []).append(missing.dataset)
+    return (Graph(graph.config, graph.project, left_out) if left_out else graph), found
 
 
 def in_words(found: Sequence[Missing]) -> str:

@@ -126,11 +126,11 @@ class Plan:
     def graph(self) -> Graph:
         """Settled when Snakemake looks at the first job, whose targets are then known. A job on
         another machine takes its files as they are."""
-        if self.config["missing"] == "skip" and self.workflow.is_main_process:
-            freshness = Freshness(self.asked, self._triggers)
-            self.missing = missing.find(freshness, self._targets())
-        left_out = missing.left_out(self.missing)
-        return Graph(self.config, self.project, left_out) if left_out else self.asked
+        if not self.workflow.is_main_process:
+            return self.asked
+        freshness = Freshness(self.asked, self._triggers)
+        graph, self.missing = missing.graph_without(freshness, self._targets())
+        return graph
 
     def _targets(self) -> list[Job]:
         """Those of the command line; all that the config can make where one is no file or artefact
