@@ -29,7 +29,9 @@ def main(arguments: argparse.Namespace) -> bool:
     path = os.path.relpath(arguments.file)
     job = graph.maker(path)
     if job is None:
-        raise UserError(f"{path}: no rule makes this file. `snakemake --list` shows the rules")
+        folder, below, rest = arguments.file.partition("/results/")
+        hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
+        raise UserError(f"{path}: no rule makes this file. {hint}")
     graph, found = missing.graph_without(Freshness(graph), [job])
     job = graph.maker(path)
     fresh, text = of_file(Freshness(graph), job, path)

@@ -106,7 +106,7 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         (
             "activations",
             ["relu", "gleu"],
-            "activations[1]: 'gleu' is not allowed; it must be one of",
+            "activations[1]: 'gleu' is not allowed. Did you mean 'gelu'?",
         ),
         ("seeds", [], "seeds: [] is not allowed; it must be a list of different whole numbers"),
         ("keep_kernels", "no", "keep_kernels: 'no' is not allowed; it must be true or false"),

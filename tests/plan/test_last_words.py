@@ -54,6 +54,17 @@ def test_the_error_is_the_last_thing_one_sees(project, folder):
     assert words[2:] == [f"    log: {log if folder == '.' else f'{folder}/{log}'}"]
 
 
+def test_a_run_takes_three_lines_a_job_and_ends_with_where_its_figures_are(project):
+    write_config(project, {})
+    targets = ["results/fig1.pdf", "results/fig4.csv"]
+    done = snakemake(project, *targets, "--directory", "runs/a", check=False)
+    assert done.stderr.endswith("\n\nntkcond: made in runs/a/results: fig1.pdf, fig4.pdf\n")
+    jobs = done.stderr.partition("fig4: not built yet\n")[2].partition("2 of 2 steps")[0]
+    lines = [line for line in jobs.splitlines() if line]
+    assert len(lines) == 5, jobs  # of each its time, its name and the steps done; but the last
+    assert sum(line.startswith("Job ") for line in lines) == 2
+
+
 def test_of_several_failed_jobs_each_is_said_and_the_killed_one_too(project):
     broken = "    {'digits': lambda: 1 / 0, 'synthetic': lambda: __import__('os').kill("
     break_step(

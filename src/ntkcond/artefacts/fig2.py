@@ -13,6 +13,7 @@ from ntkcond.artefacts import style, sweep_curves, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
+from ntkcond.networks.activations import ACTIVATIONS
 
 SPEC = Spec(
     title="Figure 2, separation and conditioning against depth",
@@ -26,7 +27,8 @@ L; mean over initialisations, shade ± one standard deviation. **(b)** The condi
 NTK of n samples; mean of the resolved κ over initialisations and blocks of n samples, shade: the
 middle 68 % of all. κ = ∞ is drawn in a band of its own, a lower bound as an arrow. ReLU networks:
 filled markers, solid lines. Linear networks: hollow markers, dashed lines. Thin lines: the same
-samples at infinite width, where that is known. L = 0 is the linear model.
+samples at infinite width, where that is known: for homogeneous activations (ReLU, ReLU², linear)
+and for inputs of norm 1. L = 0 is the linear model.
 
 **The paper** (§5.2 and its Figure 2; Figure 3 of its newest version) states that a ReLU network
 always has a larger smallest angle and a smaller κ than its linear twin, and that κ falls with
@@ -59,7 +61,6 @@ For each point the table also has the number of samples, seeds and blocks, the m
 CURVE = ["dataset", "activation", "depth"]
 LIMITS = [*CURVE, "infinite_kappa_mean", "infinite_kappa_verdict", "infinite_min_angle_deg"]
 DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
-NAMES = {"relu": "ReLU", "linear": "linear"}
 LIMIT = {"linewidth": 0.6, "alpha": 0.8, "zorder": 1}
 
 
@@ -102,8 +103,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     lanes = list(numbers[numbers.singular > 0].groupby(CURVE[:2], sort=False).groups)
     count = max(1, len(lanes))
     figure = style.figure(height=2.7 + 0.13 * len(datasets))
-    angles, kappas = figure.subplots(1, 2)
-    band = kappas.inset_axes((0, 1.03, 1, 0.04 + 0.03 * count), sharex=kappas)
+    grid = figure.add_gridspec(2, 2, height_ratios=[0.04 + 0.03 * count, 1], hspace=0.03)
+    angles, kappas = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[1, 1])
+    band = figure.add_subplot(grid[0, 1], sharex=kappas)
     for (dataset, activation), curve in curves:
         look = _look(datasets.index(dataset), activation)
         _draw_angles(angles, curve, look)
@@ -189,7 +191,7 @@ def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
     for activation in numbers.activation.unique():
         look = {**_look(0, activation), "color": style.GREY}
         look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
-        right.append((Line2D([], [], **look), NAMES.get(activation, activation)))
+        right.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
     if numbers.infinite_min_angle_deg.notna().any():
         right.append((Line2D([], [], color=style.GREY, **LIMIT), r"thin: $m \to \infty$"))
     left += [(Line2D([], [], linestyle="none"), "")] * (len(right) - len(left))

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from ntkcond.artefacts import best_rate, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
+from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.progress import log
 from ntkcond.training.learning_rates import CURVE, best_rates, runs_at
 
@@ -50,7 +51,6 @@ network always converges faster than shallower ones. When you compare:
 
 PER_CURVE = ["width", "activation", "convention", "batch", "epochs", "samples", "tf32"]
 OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
-NAMES = {"relu": "ReLU"}
 SCALES = {
     "authors": "As in the authors’ scripts each layer is divided by the root of its input width.",
     "paper": "Eq. (1) is taken literally: the outputs start at the size of a sample’s norm.",
@@ -143,7 +143,7 @@ def _note(numbers: pd.DataFrame) -> list[str]:
     def values(column: str) -> str:
         return " or ".join(f"{value:g}" for value in sorted(numbers[column].unique()))
 
-    activations = " or ".join(NAMES.get(name, name) for name in numbers.activation.unique())
+    activations = " or ".join(ACTIVATIONS[name].title for name in numbers.activation.unique())
     seeds = "one seed"
     if (numbers.seeds > 1).any():
         seeds = f"mean over {values('seeds')} seeds; shade: all of them"

@@ -47,7 +47,7 @@ def _block(error: str, failures: Sequence[Failure]) -> str:
     needed = dict.fromkeys(name for failure in failures for name in failure.needed_by)
     waiting = f" (needed by {listed(list(needed))})" if needed else ""
     paths = (failures[0].folder / log for log in failures[0].logs)
-    logs = [_from_here(path) for path in paths if path.exists()] or ["none was written"]
+    logs = [from_here(path) for path in paths if path.exists()] or ["none was written"]
     return "\n".join([
         f"ntkcond: {listed([failure.job for failure in failures])} failed{waiting}",
         *(f"    {line}" for line in error.splitlines()),
@@ -55,7 +55,7 @@ def _block(error: str, failures: Sequence[Failure]) -> str:
     ])  # fmt: skip
 
 
-def _from_here(path: Path) -> str:
+def from_here(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

@@ -71,7 +71,7 @@ def _made_with(job: Job) -> list[str]:
     packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
     return [
         f"    step: ntkcond.steps.{made_with['step']}",
-        f"    settings: {made_with['settings']}",
+        f"    settings: {', '.join(f'{k}: {v}' for k, v in made_with['settings'].items())}",
         f"    inputs: {listed(inputs) or 'none'}",
         f"    code: {', '.join(made_with['code'])}",
         f"    packages: {packages}",

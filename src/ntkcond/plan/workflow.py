@@ -14,7 +14,7 @@ held by tests/plan/test_snakemake.py or test_missing.py:
   --configfile and --cores say.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
 - `snakemake.logging.logger`, its events and some of its messages: when the jobs are known, how a
-  job ended, and what of it the terminal need not show.
+  job ended, and what the terminal need not show.
 
 Params are functions of `output`, which Snakemake takes for derived and does not compare: what
 matters of them is in the record (`ntkcond.run.record`).
@@ -58,11 +58,13 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
 STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
 ABOVE = "Snakemake's message is above"
+# What of it the terminal need not show: said better by others, or of the scheduler's inner life.
 SAID_BETTER = (
     "Shutting down, this might take some time.",
     "Exiting because a job execution failed. Look above for error messages",
     "At least one job did not complete successfully.",
 )
+OF_THE_SCHEDULER = ("Select jobs to execute", "Execute ", "Cannot restore ")
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -99,7 +101,7 @@ class Plan:
         # Of all data sets; `graph` is without the missing ones.
         self.asked = Graph(config_, project)
         self.missing: list[missing.Missing] = []
-        self._heard: _Failures | None = None  # while jobs run
+        self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
@@ -309,7 +311,7 @@ class Plan:
         """Before the first job (`onstart`)."""
         run_lock.take(SNAKEMAKE_FOLDER)
         logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
-        self._heard = _Failures(self.workflow.output_settings)
+        self._heard = _Ends(self.workflow.output_settings)
         self._folder = Path.cwd()
         if self.missing:
             print(missing.in_words(self.missing), file=sys.stderr)
@@ -320,10 +322,21 @@ class Plan:
             self._refuse_what_cannot_fit(jobs)
 
     def _say_last_words(self) -> None:
+        if self._heard:
+            self._say_what_was_made(self._folder)
         if self.missing:
             print(f"\n{missing.in_words(self.missing)}", file=sys.stderr)
         if self._heard:
             self._say_what_failed(self._folder)
+
+    def _say_what_was_made(self, folder: Path) -> None:
+        """The artefacts, by their first file."""
+        jobs = (job for job in self.workflow.dag.jobs if job.jobid in self._heard.done)
+        made = {job.rule.name for job in jobs} & self.specs.keys()
+        files = [Path(self.asked.job(name).outputs[0]).name for name in self.specs if name in made]
+        if files:
+            place = failures.from_here(Path(folder, "results"))
+            print(f"\nntkcond: made in {place}: {', '.join(files)}", file=sys.stderr)
 
     def _say_what_failed(self, folder: Path) -> None:
         groups = self.workflow.scheduler.failed
@@ -332,7 +345,7 @@ class Plan:
             print("\nntkcond: stopped. The same command resumes", file=sys.stderr)
             return
         left = self.workflow.dag.needrun_jobs()  # not those of which a later attempt succeeded
-        failed = failed or [job for job in left if job.jobid in self._heard.ends]
+        failed = failed or [job for job in left if job.jobid in self._heard.failed]
         if failed:
             failed.sort(key=lambda job: job.jobid)
             words = failures.of_run([self._failure(job, folder) for job in failed])
@@ -345,7 +358,7 @@ class Plan:
         needed_by = [
             name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
         ]
-        end, logs = self._heard.ends.get(job.jobid, (ABOVE, job.log))
+        end, logs = self._heard.failed.get(job.jobid, (ABOVE, job.log))
         name = rule if rule in self.specs else job.message or rule
         return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
@@ -425,18 +438,20 @@ class _WhenJobsAreKnown(logging.Handler):
             self.function(logging.getLogger(record.name))
 
 
-class _Failures(logging.Handler):
-    """Notes how jobs of ours end, and keeps from the terminal what Snakemake says of it: thirty
-    lines with the commands, which its log file has.
+class _Ends(logging.Handler):
+    """Notes how jobs end, and keeps from the terminal what Snakemake says of failures of ours:
+    thirty lines with the commands, which its log file has.
 
-    ends: for each failed job how it ended and its logs. stopped: whether Snakemake was told to.
+    done: jobs that succeeded; failed: of each that did not, how it ended and its logs.
+    stopped: whether Snakemake was told to.
     """
 
     def __init__(self, output_settings) -> None:
         from snakemake.logging import logger
 
         super().__init__()
-        self.ends: dict[int, tuple[str, list[str]]] = {}
+        self.done: set[int] = set()
+        self.failed: dict[int, tuple[str, list[str]]] = {}
         self.stopped = False
         self._of_thread: dict[int, str] = {}  # which tells of a job right after its exception
         self._logger = logger
@@ -449,6 +464,8 @@ class _Failures(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         self.stopped |= text.startswith(STOPPED)
+        if _event(record) == "job_finished":
+            self.done.add(record.job_id)
         if not _of_a_step(record):
             return
         if _event(record) == "error":
@@ -460,12 +477,14 @@ class _Failures(logging.Handler):
             if record.rule_msg:  # of a cluster
                 end = record.rule_msg.partition("For further error")[0].rstrip(". ")
                 words = f": {end}"
-            self.ends[record.jobid] = end, list(record.log)
+            self.failed[record.jobid] = end, list(record.log)
             if not self.stopped:
                 self._logger.error(f"Job {record.jobid} ({record.rule_name}) failed{words}")
 
     def _shown(self, record: logging.LogRecord) -> bool:
-        return not (_of_a_step(record) or record.getMessage().endswith(SAID_BETTER))
+        text = record.getMessage()
+        of_the_scheduler = text.startswith(OF_THE_SCHEDULER) or _event(record) == "job_finished"
+        return not (_of_a_step(record) or of_the_scheduler or text.endswith(SAID_BETTER))
 
 
 def _event(record: logging.LogRecord) -> str:
