@@ -141,7 +141,7 @@ def derived() -> Iterator[tuple[str, Value]]:
 
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
-    yield "docs/results.md", list(rows_of_trends())
+    yield "docs/claims.md", list(rows_of_trends())
     yield "docs/performance.md", list(rows_of_kernels())
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())

@@ -52,7 +52,7 @@ Value = float | str | Quantity
 
 def pages() -> dict[str, str]:
     """The prose of README, docs and every other page of git, and of the captions, by name."""
-    folders = (".", "docs", "config", "benchmarks")
+    folders = (".", "docs", "docs/full-size", "config", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
     paths += [ROOT / "data/README.md", ROOT / "results/README.md"]
     texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}

@@ -15,7 +15,7 @@ from ntkcond.artefacts.claims.claim import VERDICTS
 from prose import ROOT, Quantity, agrees, find, pages, problems
 
 PAGES = pages()
-RESULTS = (ROOT / "docs/results.md").read_text("utf-8")
+CLAIMS_PAGE = (ROOT / "docs/claims.md").read_text("utf-8")
 
 
 def found(page: str, text: str, **changed) -> list[str]:
@@ -85,11 +85,11 @@ def test_settings_need_no_statement(words):
 
 
 def test_another_measurement_is_found():
-    assert found("docs/results.md", PAGES["docs/results.md"], claims=values()["claims"] + 1)
+    assert found("docs/claims.md", PAGES["docs/claims.md"], claims=values()["claims"] + 1)
 
 
 def test_a_statement_that_the_page_no_longer_makes_is_found():
-    assert found("docs/results.md", PAGES["docs/results.md"].replace("claims", "statements"))
+    assert found("docs/claims.md", PAGES["docs/claims.md"].replace("claims", "statements"))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_every_claim_has_a_verdict(verdicts):
 
 
 def test_the_verdicts_that_the_docs_name_are_those_of_the_results(verdicts):
-    section = RESULTS.split("### Verdicts that changed")[1].split("###")[0]
+    section = CLAIMS_PAGE.split("## Verdicts that changed")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| `")]
     assert rows
     for row in rows:
