@@ -139,9 +139,12 @@ def derived() -> Iterator[tuple[str, Value]]:
 
 # Tables that a page repeats row by row, with {=VALUE} in each cell
 
+DEPTHS = [0, 1, 2, 4, 6, 8, 10]  # of the table of figure 2
+
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/claims.md", list(rows_of_trends())
+    yield "docs/results.md", list(rows_of_full_size())
     yield "docs/performance.md", list(rows_of_kernels())
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
@@ -149,6 +152,18 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
 
 def cells(row: Iterable[object]) -> str:
     return f"| {' | '.join(f'{{={cell}}}' for cell in row)} |"
+
+
+def rows_of_full_size() -> Iterator[str]:
+    """Figure 2 of all samples: κ and min φ of each data set, with ReLU and linear."""
+    numbers = table("docs/full-size/fig2.csv").dropna(subset="kappa_verdict")  # without the missing
+    curves = numbers.set_index(["dataset", "activation", "depth"]).sort_index()
+    for dataset in numbers.dataset.unique():
+        for activation in ("relu", "linear"):
+            curve = curves.loc[(dataset, activation)]
+            for column in ("kappa_mean", "min_angle_deg_mean"):
+                values = curve.loc[DEPTHS, column]
+                yield " | ".join("∞" if math.isinf(v) else f"{{={v}}}" for v in values)
 
 
 def rows_of_trends() -> Iterator[str]:
