@@ -4,7 +4,7 @@
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
-#                 docs/full-size (hours, 16 GB of memory; resumes; downloads the data)
+#                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
 # make small      figure 3 of 10,000 samples each, kept in docs/full-size (an hour; downloads the data)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)

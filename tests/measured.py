@@ -46,11 +46,16 @@ class Values(dict):
         rows = table(path)
         for condition in where.split(" and ") if where else []:
             key, _, wanted = condition.partition("=")
-            rows = rows[rows[key.strip()].astype(str) == wanted.strip()]
+            rows = rows[rows[key.strip()].map(plain) == wanted.strip()]
         cells = rows[column].unique()
         if len(cells) != 1:
             raise KeyError(f"{{{name}}} has {len(cells)} values in {path}")
         return cells[0]
+
+
+def plain(cell: object) -> str:
+    """A cell as one would type it: 10 also where a gap made its column one of floats."""
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)
 
 
 def constant(words: str) -> Value:
@@ -95,8 +100,12 @@ def statements() -> dict[str, tuple[list[str], list[str]]]:
 
 
 def derived() -> Iterator[tuple[str, Value]]:
-    for prefix, path in (("", "claims.csv"), ("images: ", "tests/reference/images/claims.csv")):
-        verdicts = table(path).set_index("id").overall
+    for prefix, path in (
+        ("", "claims.csv"),
+        ("images: ", "tests/reference/images/claims.csv"),
+        ("full-size: ", "docs/full-size/claims.csv"),
+    ):
+        verdicts = table(path).drop_duplicates("id").set_index("id").overall
         verdicts = verdicts[~verdicts.index.str.startswith("ours")]
         yield f"{prefix}claims", len(verdicts)
         for verdict, count in verdicts.value_counts().items():
@@ -110,6 +119,8 @@ def derived() -> Iterator[tuple[str, Value]]:
         angle = (curves.min_angle_deg_mean / curves.infinite_min_angle_deg).relu[1:]
         yield f"MNIST, min φ to infinite width, m = {width:,}, least", angle.min()
         yield f"MNIST, min φ to infinite width, m = {width:,}, most", angle.max()
+
+    yield from of_full_size()
 
     curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
     for depth, curve in curves:
@@ -137,6 +148,50 @@ def derived() -> Iterator[tuple[str, Value]]:
     yield "(60,000 / 20,000)²", 9
 
 
+def of_full_size() -> Iterator[tuple[str, Value]]:
+    """What the claims on all samples measure at m = 512, and ratios of figure 2."""
+    claims = table("docs/full-size/claims.csv")
+    for row in claims[claims.id.str.match(r"5[-.]") & ~claims.setting.isna()].itertuples():
+        name, about = row.setting.partition(",")[0], row.setting
+        numbers = signed(row.measured)
+        if row.id == "5.1-data" and numbers:
+            yield f"{name}, {row.id}", numbers[0]
+        if "m = 512" not in about or not numbers:
+            continue
+        if row.id == "5-falls" and "rise" in str(row.spread):
+            rise, p = signed(row.spread)
+            yield f"{name}, largest rise of κ", Quantity(rise, "%")
+            yield f"{name}, largest rise of κ, p", p
+        yield f"{name}, {row.id}", numbers[0]
+        yield f"{name}, {row.id}, least", numbers[0]
+        yield f"{name}, {row.id}, most", numbers[-1]
+
+    costs = table("docs/full-size/costs.csv").query("artefact == 'fig2'")
+    yield "CPU time of figure 2", Quantity(costs.cpu_s.sum(), "s")
+    yield "memory of figure 2", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
+    angles = claims[claims.id == "5-linear-angles"].measured.map(signed)
+    farthest = max(abs(value - 1) for pair in angles for value in pair)
+    yield "all sets, angle of linear networks", Quantity(100 * farthest, "%")
+    curves = table("docs/full-size/fig2.csv").query("activation == 'relu' and depth > 0")
+    kappa = curves.kappa_mean / curves.infinite_kappa_mean
+    angle = curves.min_angle_deg_mean / curves.infinite_min_angle_deg
+    for name, ratio in (("κ", kappa), ("min φ", angle)):
+        yield f"all sets, {name} to infinite width, least", ratio.min()
+        yield f"all sets, {name} to infinite width, most", ratio.max()
+    for (dataset, depth), rows in curves.groupby(["dataset", "depth"]):
+        yield f"{dataset}, min φ to infinite width, L = {depth:.0f}", angle[rows.index[0]]
+    for dataset, rows in curves.groupby("dataset"):
+        ends = rows.set_index("depth").kappa_mean
+        yield f"{dataset}, κ at L = 1 to L = 10", ends[1] / ends[10]
+
+
+def signed(words: object) -> list[float]:
+    """The numbers in a cell of the claims, such as 1.092e−05 to 0.0001468."""
+    return [
+        float(word) for word in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", str(words).replace("−", "-"))
+    ]
+
+
 # Tables that a page repeats row by row, with {=VALUE} in each cell
 
 DEPTHS = [0, 1, 2, 4, 6, 8, 10]  # of the table of figure 2
@@ -145,6 +200,7 @@ DEPTHS = [0, 1, 2, 4, 6, 8, 10]  # of the table of figure 2
 def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/claims.md", list(rows_of_trends())
     yield "docs/results.md", list(rows_of_full_size())
+    yield "docs/full-size/README.md", list(rows_of_costs())
     yield "docs/performance.md", list(rows_of_kernels())
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
@@ -164,6 +220,15 @@ def rows_of_full_size() -> Iterator[str]:
             for column in ("kappa_mean", "min_angle_deg_mean"):
                 values = curve.loc[DEPTHS, column]
                 yield " | ".join("∞" if math.isinf(v) else f"{{={v}}}" for v in values)
+
+
+def rows_of_costs() -> Iterator[str]:
+    """CPU time of figure 2, for each data set and rule."""
+    costs = table("docs/full-size/costs.csv").query("artefact == 'fig2'")
+    seconds = costs.dropna(subset="dataset").set_index(["dataset", "rule"]).cpu_s
+    for dataset in seconds.index.unique("dataset"):
+        rules = ("dataset", "kernel", "spectrum", "closest_pair", "sweep")
+        yield " | ".join(f"{{={seconds[dataset, rule]}}}" for rule in rules)
 
 
 def rows_of_trends() -> Iterator[str]:
