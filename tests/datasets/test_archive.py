@@ -116,6 +116,11 @@ def test_a_download_that_broke_off_goes_on_where_it_was(server, tmp_path, whole)
     assert leftovers(tmp_path) == ["LICENSE.TXT", "tiny"]
 
 
+def test_of_an_address_the_reason_is_said_in_a_few_words(server, tmp_path):
+    with pytest.raises(UserError, match=rf"\({NOWHERE}/tiny.tar.gz: Connection refused\)"):
+        archive.obtain("tiny", tmp_path, [NOWHERE])
+
+
 def test_the_next_mirror_goes_on_where_the_first_broke_off(server, tmp_path):
     handler, address = server
     handler.most = len(handler.content) // 2 + 1

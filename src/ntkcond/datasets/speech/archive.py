@@ -101,7 +101,7 @@ def _download(path: Path, urls: list[str]) -> None:
             try:
                 _add(file, url, published.bytes)
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                answers.append(f"{url}: {' '.join(str(error).split())}")
+                answers.append(f"{url}: {_reason(error)}")
             except ConnectionError as error:
                 answers.append(f"{url}: {error.strerror}")
         done = _size(file)
@@ -135,6 +135,14 @@ def _add(file: BinaryIO, url: str, total: int) -> None:
         label = f"download {url.rpartition('/')[2]}, MiB"
         for piece in progress(pieces, -(-(total - start) // PIECE), label):
             file.write(piece)
+
+
+def _reason(error: BaseException) -> str:
+    """What lies at the bottom of it: Name or service not known, 404 Client Error: Not Found."""
+    while error.__context__:
+        error = error.__context__
+    words = getattr(error, "strerror", None) or str(error).partition(" for url")[0]
+    return " ".join(words.split())
 
 
 def _size(file: BinaryIO) -> int:
