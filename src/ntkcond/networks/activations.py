@@ -52,7 +52,7 @@ def _density(z: Array) -> Array:
     return xp(z).exp(-z * z / 2) / 6.283185307179586**0.5
 
 
-# To add one, add a few lines here only. fig_activations_ntk shows all.
+# fig_activations_ntk shows all.
 ACTIVATIONS = {
     "relu": Activation(title="ReLU", value=lambda z: z.clip(0), slope=_step, c=2.0, degree=1),
     "linear": Activation(
@@ -76,4 +76,5 @@ ACTIVATIONS = {
         value=lambda z: special(z).expit(z),
         slope=lambda z: special(z).expit(z) * special(z).expit(-z),
     ),
+    # A new one: a few lines, here at the end, so that the others keep their colours.
 }  # fmt: skip
