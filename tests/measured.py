@@ -162,6 +162,8 @@ def of_full_size() -> Iterator[tuple[str, Value]]:
             rise, p = signed(row.spread)
             yield f"{name}, largest rise of κ", Quantity(rise, "%")
             yield f"{name}, largest rise of κ, p", p
+        if row.id == "5-separation-grows" and "fall" in str(row.spread):
+            yield f"{name}, largest fall of min φ, p", signed(row.spread)[1]
         yield f"{name}, {row.id}", numbers[0]
         yield f"{name}, {row.id}, least", numbers[0]
         yield f"{name}, {row.id}, most", numbers[-1]
@@ -180,9 +182,12 @@ def of_full_size() -> Iterator[tuple[str, Value]]:
         yield f"all sets, {name} to infinite width, most", ratio.max()
     for (dataset, depth), rows in curves.groupby(["dataset", "depth"]):
         yield f"{dataset}, min φ to infinite width, L = {depth:.0f}", angle[rows.index[0]]
-    for dataset, rows in curves.groupby("dataset"):
-        ends = rows.set_index("depth").kappa_mean
-        yield f"{dataset}, κ at L = 1 to L = 10", ends[1] / ends[10]
+    kappa = curves.set_index(["dataset", "depth"]).kappa_mean.unstack()
+    fall = kappa[1] / kappa[10]
+    for dataset, ratio in fall.items():
+        yield f"{dataset}, κ at L = 1 to L = 10", ratio
+    yield "κ at L = 1 to L = 10, least", fall.min()
+    yield "κ at L = 1 to L = 10, most", fall.max()
 
 
 def signed(words: object) -> list[float]:
@@ -194,7 +199,7 @@ def signed(words: object) -> list[float]:
 
 # Tables that a page repeats row by row, with {=VALUE} in each cell
 
-DEPTHS = [0, 1, 2, 4, 6, 8, 10]  # of the table of figure 2
+DEPTHS = [0, 1, 2, 4, 6, 8, 9, 10]  # of the table of figure 2
 
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
