@@ -99,8 +99,7 @@ def test_a_median_that_lost_kernels_may_raise_is_drawn_as_a_bound():
 
 def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
     figure = fig2.draw(TABLE)
-    _, kappa_axes = figure.axes
-    (band,) = kappa_axes.child_axes
+    _, kappa_axes, band = figure.axes
     assert [label.get_text() for label in band.get_yticklabels()] == [r"$\infty$"]
     curves = [line for line in band.lines if len(line.get_xdata())]
     assert len(curves) == 4  # synthetic and mnist, ReLU and linear
