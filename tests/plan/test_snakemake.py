@@ -184,6 +184,7 @@ def test_why_answers_for_one_file(project):
     for arguments, message in (
         (["results/fig9.pdf"], "no rule makes this file"),
         (["results/datasets/unknown.h5"], "no rule makes this file"),
+        (["runs/a/results/fig2.pdf"], "Use --directory runs/a results/fig2.pdf"),
         ([FIG2, "--config", "widht=3"], "widht: no such setting"),
         ([FIG2, "--config", "depths=[0,"], "--config depths: not valid YAML"),
         ([FIG2, "--directory", "absent"], "absent: no such folder"),

@@ -58,13 +58,13 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
 STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
 ABOVE = "Snakemake's message is above"
-# What of it the terminal need not show: said better by others, or of the scheduler's inner life.
+# What of it the terminal need not show: what is said better at the end, and how it schedules.
 SAID_BETTER = (
     "Shutting down, this might take some time.",
     "Exiting because a job execution failed. Look above for error messages",
     "At least one job did not complete successfully.",
 )
-OF_THE_SCHEDULER = ("Select jobs to execute", "Execute ", "Cannot restore ")
+HOUSEKEEPING = ("Select jobs to execute", "Execute ", "Cannot restore ")
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -331,9 +331,9 @@ class Plan:
 
     def _say_what_was_made(self, folder: Path) -> None:
         """The artefacts, by their first file."""
-        jobs = (job for job in self.workflow.dag.jobs if job.jobid in self._heard.done)
-        made = {job.rule.name for job in jobs} & self.specs.keys()
-        files = [Path(self.asked.job(name).outputs[0]).name for name in self.specs if name in made]
+        done = (job for job in self.workflow.dag.jobs if job.jobid in self._heard.done)
+        made = {job.rule: job.outputs[0] for job in self._of_this_workflow(done)}
+        files = [Path(made[name]).name for name in self.specs if name in made]
         if files:
             place = failures.from_here(Path(folder, "results"))
             print(f"\nntkcond: made in {place}: {', '.join(files)}", file=sys.stderr)
@@ -439,8 +439,8 @@ class _WhenJobsAreKnown(logging.Handler):
 
 
 class _Ends(logging.Handler):
-    """Notes how jobs end, and keeps from the terminal what Snakemake says of failures of ours:
-    thirty lines with the commands, which its log file has.
+    """Notes how jobs end, and keeps from the terminal what Snakemake's log file has: of a failure
+    of ours thirty lines with the commands, of each job five of its scheduling.
 
     done: jobs that succeeded; failed: of each that did not, how it ended and its logs.
     stopped: whether Snakemake was told to.
@@ -483,8 +483,8 @@ class _Ends(logging.Handler):
 
     def _shown(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        of_the_scheduler = text.startswith(OF_THE_SCHEDULER) or _event(record) == "job_finished"
-        return not (_of_a_step(record) or of_the_scheduler or text.endswith(SAID_BETTER))
+        housekeeping = text.startswith(HOUSEKEEPING) or _event(record) == "job_finished"
+        return not (_of_a_step(record) or housekeeping or text.endswith(SAID_BETTER))
 
 
 def _event(record: logging.LogRecord) -> str:
