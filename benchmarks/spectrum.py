@@ -17,11 +17,13 @@ import numpy as np
 import psutil
 import threadpoolctl
 from product_rate import product_rate
+from scipy.linalg import lapack
 
+from ntkcond.arrays.half import Half, factorise, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import spectrum
 from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.run.machine import use_threads
 
 
@@ -31,8 +33,8 @@ def ntk(n: int, features: int = 64, width: int = 256, seed: int = 0) -> np.ndarr
     return empirical_ntk(network.initial_gradients(seed, features)(x))
 
 
-def ours(kernel: np.ndarray) -> tuple[float, float]:
-    found = spectrum.extreme_eigenvalues(kernel)
+def ours(kernel: np.ndarray | Half) -> tuple[float, float]:
+    found = extreme_eigenvalues(kernel)
     return found.lambda_max, found.lambda_min
 
 
@@ -50,14 +52,15 @@ def full_numpy(kernel: np.ndarray) -> tuple[float, float]:
 
 
 ROUTES = {"ours": ours, "torch": full_torch, "numpy": full_numpy}
+FORMS = {"ours": half_of}  # of the kernel; otherwise as it is
 
 
 def measure(route: str, path: str, threads: int) -> None:
     """Prints seconds, bytes of memory beyond the kernel, λ_max, λ_min, and the machine's rate."""
     use_threads(threads)
-    ROUTES[route](ntk(spectrum.FULL_SPECTRUM_UP_TO + 1))  # libraries load, threads start
+    ROUTES[route](ntk(FULL_SPECTRUM_UP_TO + 1))  # libraries load, threads start
     rate = product_rate(threads=threads)
-    kernel = np.load(path)
+    kernel = FORMS.get(route, np.asarray)(np.load(path))
     process, done, seen = psutil.Process(), threading.Event(), [0]
     before = process.memory_info().rss
 
@@ -103,6 +106,48 @@ def large(n: int, threads: int, rounds: int) -> None:
         )
 
 
+def covariance(n: int) -> np.ndarray:
+    """exp(−|i − j|/50) + δ_ij: positive definite, made fast."""
+    distances = abs(np.arange(n)[:, None] - np.arange(n, dtype=np.float32))
+    matrix = np.exp(-distances / 50).astype(np.float64)
+    matrix[np.diag_indices(n)] += 1
+    return matrix
+
+
+def factor_once(route: str, n: int, threads: int) -> None:
+    """Prints the seconds of one Cholesky factor in the way of `route`."""
+    use_threads(threads)
+    matrix = covariance(n)
+    if route == "torch":
+        import torch
+
+        torch.set_num_threads(threads)
+    ways: dict[str, Callable[[], object]] = {
+        "ours": lambda: factorise(half),
+        "numpy": lambda: np.linalg.cholesky(matrix),
+        "scipy": lambda: lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1),
+        "torch": lambda: torch.linalg.cholesky(torch.from_numpy(matrix)),
+    }
+    if route == "ours":
+        half = half_of(matrix)
+    print(seconds_of(ways[route]))
+
+
+def factor(n: int, threads: int, rounds: int) -> None:
+    """A Cholesky factor by half, in place, against those of full storage."""
+    print(f"Cholesky factor, n = {n}, {threads} threads, {rounds} rounds in turn")
+    for _ in range(rounds):
+        for route in ("ours", "numpy", "torch", "scipy"):
+            command = [sys.executable, __file__, "--threads", str(threads)]
+            command += ["--factor", str(n), "--route", route]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            words = f"ended by signal {-done.returncode}" if done.returncode else ""
+            if not words:
+                seconds = float(done.stdout)
+                words = f"{seconds:6.2f} s, {n**3 / 3 / seconds / 1e9:4.0f} Gflop/s"
+            print(f"  {route:6} {words}", flush=True)
+
+
 def small(n: int, blocks: int, threads: int) -> None:
     """All eigenvalues of many small kernels; and their ends alone, by Cholesky and Lanczos."""
     kernels = np.stack([ntk(n, seed=seed) for seed in range(blocks)])
@@ -116,7 +161,7 @@ def small(n: int, blocks: int, threads: int) -> None:
         "eigvalsh, one by one": lambda: [np.linalg.eigvalsh(k) for k in kernels],
         f"eigvalsh, {threads} at a time": in_threads,
         "torch.linalg.eigvalsh": lambda: [full_torch(k) for k in kernels],
-        "Cholesky and Lanczos": lambda: [spectrum._cholesky_lanczos(k.copy(), 0) for k in kernels],
+        "Cholesky and Lanczos": lambda: [extreme_eigenvalues(half_of(k)) for k in kernels],
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(3):
@@ -134,10 +179,16 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--small", type=int, help="instead: kernels of this many samples")
     options.add_argument("--blocks", type=int, default=20)
+    options.add_argument("--factor", type=int, help="instead: Cholesky factors of this n")
     options.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    options.add_argument("--route", help=argparse.SUPPRESS)
     a = options.parse_args()
     if a.measure:
         measure(*a.measure, a.threads)
+    elif a.factor and a.route:
+        factor_once(a.route, a.factor, a.threads)
+    elif a.factor:
+        factor(a.factor, a.threads, a.rounds)
     elif a.small:
         small(a.small, a.blocks, a.threads)
     else:

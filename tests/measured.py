@@ -140,7 +140,11 @@ def derived() -> Iterator[tuple[str, Value]]:
     yield "violations rejected, else", math.floor(large[steep].does_not_hold.min())
 
     yield "standard error of a step", math.sqrt(2 / 5)
-    yield "bytes of K of 20,000", Quantity(8 * 20_000**2, "B")
+    whole = table("whole.csv")
+    yield "predicted at", whole.gflops.max()
+    for name, column in (("", "time_ratio"), (" memory", "memory_ratio")):
+        yield f"predicted{name} to measured, least", whole[column].min()
+        yield f"predicted{name} to measured, most", whole[column].max()
     yield "kernels of all MNIST", 117 * 5 * 2 * 11
     yield "bytes of all kernels of MNIST", Quantity(8 * 512**2 * 117 * 5 * 2 * 11, "B")
     seconds = table("scaling.csv").set_index("quantity").value
@@ -206,6 +210,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/performance.md", list(rows_of_kernels())
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
+    yield "docs/scaling.md", list(rows_of_whole())
 
 
 def cells(row: Iterable[object]) -> str:
@@ -282,6 +287,26 @@ def rows_of_gpu() -> Iterator[str]:
             ])  # fmt: skip
         columns = [column for column in zip(*lines, strict=True) if any(column)]
         yield from (f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
+
+
+def rows_of_whole() -> Iterator[str]:
+    """Time and memory of whole data sets in one NTK."""
+    jobs = table("whole.csv").set_index("job")
+    sets = ("mnist/relu/1", "mnist/relu/3", "mnist/relu/10", "fashion_mnist/relu/3",
+            "librispeech/relu/3")  # fmt: skip
+    for words, rule, column in (
+        ("kernel, s", "kernel", "seconds"),
+        ("spectrum, s", "spectrum", "seconds"),
+        ("of it to read K, s", "spectrum", "reading_s"),
+        ("of it λ_max, s", "spectrum", "largest_s"),
+        ("of it Cholesky factor, s", "spectrum", "factor_s"),
+        ("of it λ_min, s", "spectrum", "smallest_s"),
+        ("of it residual, s", "spectrum", "residual_s"),
+        ("memory of the kernel, GB", "kernel", "memory_gb"),
+        ("memory of the spectrum, GB", "spectrum", "memory_gb"),
+    ):
+        cells = (f"{{={jobs.loc[f'{rule}/{name}', column]}}}" for name in sets)
+        yield f"| {words} | {' | '.join(cells)} |"
 
 
 def rows_of_requests() -> Iterator[str]:

@@ -332,13 +332,15 @@ CHANGES: dict[str, list[Change]] = {
         setting("figures.fig2", ["digits", "synthetic"]),
     ],
     "`trainable`": [setting("trainable", "first")],
+    "`prove_smallest`": [setting("prove_smallest", True)],
     "`block`, which both data sets have of their own": [setting("block", 30)],
     "`block` of one data set": [setting("datasets.digits.block", 40)],
     "`width` of one data set": [setting("datasets.digits.width", 25)],
-    "`seed`, `scale` or `unit_norm` of one data set": [
+    "`seed`, `scale`, `unit_norm` or `distinct` of one data set": [
         setting("datasets.digits.seed", 1),
         setting("datasets.digits.scale", [0, 1]),
         setting("datasets.digits.unit_norm", True),
+        setting("datasets.digits.distinct", True),
     ],
     "a data set of no figure": [setting("datasets.mnist.samples", 999)],
     "`training.depths`: one added": [setting("training.depths", [1, 2, 3])],
@@ -415,6 +417,7 @@ CHANGES: dict[str, list[Change]] = {
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,
+            (("arrays/half",),) * 2,
             (("arrays/cuda", "training/sgd"),) * 2,
             (("steps/network_options",),) * 2,
             (("ntk/empirical",),) * 2,
@@ -538,7 +541,8 @@ def test_every_line_of_the_page_is_tried_and_every_module_is_on_it():
     page = (ROOT / "docs/caching.md").read_text("utf-8")
     used = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
     named_together = {
-        *NO_NUMBERS, *NOT_USED, "why.py", "datasets/digits.py", "datasets/synthetic.py",
+        *NO_NUMBERS, *NOT_USED, "predict.py", "why.py", "datasets/digits.py",
+        "datasets/synthetic.py",
         *(f"steps/{name}.py" for name in COMPUTING),
         *(f"artefacts/{name}.py" for name in SPECS),
     }  # fmt: skip

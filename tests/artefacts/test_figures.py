@@ -9,7 +9,7 @@ import pandas as pd
 import pypdf
 import pytest
 
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, output, style, sweep_panels
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, output, style, sweep_panels
 from ntkcond.artefacts.registry import SPECS
 from training_table import TRAINING
 
@@ -111,6 +111,48 @@ def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
         drawn = np.asarray(line.get_ydata(), dtype=float)
         assert not np.isinf(drawn).any()
         assert (drawn[np.isfinite(drawn)] <= 1e13).all()
+
+
+def test_fig_whole_draws_a_curve_over_n_for_each_source():
+    sizes, rows = {"mnist_512": 512, "mnist": 60_000, "mine": 100}, []
+    for name, n in sizes.items():
+        known = conditioning().query("dataset == 'digits'")
+        rows.append(
+            known.assign(
+                dataset=name,
+                n=n,
+                kappa=known.kappa * n,
+                kappa_lower=0.9 * n,
+                kappa_upper=2000.0 * n,
+                lambda_min=1 / n,
+                lambda_min_error=1e-9,
+            )
+        )
+    table = pd.concat(rows, ignore_index=True)
+    of_linear = table.activation == "linear"
+    table.loc[of_linear, ["kappa", "kappa_lower", "kappa_upper"]] = np.inf
+    table.loc[of_linear, "verdict"] = "singular"
+    lost = (table.dataset == "mnist") & (table.depth == 2) & ~of_linear
+    table.loc[lost, "verdict"] = "unresolved"
+    by_name = pd.concat(
+        [angles().query("dataset == 'digits'").assign(dataset=name) for name in sizes]
+    )
+    sources = {"mnist_512": "mnist", "mnist": "mnist", "mine": "mine"}
+    numbers = fig_whole.table(fig2.table(table, by_name), table, sources)
+    assert list(numbers.source.unique()) == ["mnist", "mine"]
+    assert "smallest_is_above" not in numbers
+    figure = fig_whole.draw(numbers)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "MNIST: separation", "MNIST: conditioning", "mine: separation", "mine: conditioning",
+    ]  # fmt: skip
+    kappas = figure.axes[1]
+    shown = [list(line.get_ydata()) for line in kappas.lines]
+    assert not np.isinf(np.concatenate(shown)).any()
+    known = numbers.query("source == 'mnist' and activation == 'relu' and depth == 1")
+    assert list(known.n) == [512, 60_000]
+    assert list(known.kappa_mean) in shown
+    (bound,) = [line for line in kappas.lines if line.get_marker() == "^" and len(line.get_xdata())]
+    assert list(bound.get_xdata()) == [60_000]
 
 
 @pytest.mark.parametrize("dataset", TABLE.dataset.unique())

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from ntkcond.datasets import custom, digits, synthetic
-from ntkcond.datasets.samples import Raw, choose, constant_features, defects, hold_out
+from ntkcond.datasets.samples import (
+    Raw,
+    choose,
+    constant_features,
+    defects,
+    distinct,
+    hold_out,
+)
 from ntkcond.datasets.torchvision_data import Download, fetch, verified
 from ntkcond.run.errors import UserError
 
@@ -79,6 +86,20 @@ def test_repeated_zero_and_constant_values_are_remarked_on():
     assert "1 of 4 samples are zero" in zero
     assert constant_features(x) == 1
     assert defects(x[2:]) == [zero.replace("4", "2")]
+
+
+def test_repeats_and_zeros_are_left_out_and_counted():
+    x = np.array([[1, 2], [0, 0], [3, 4], [1, 2], [0, 0], [1, 2], [-3, -4]], dtype=np.float64)
+    raw = Raw(x, np.arange(7), (-4, 4), "", x_test=x[:2])
+    whole = choose(raw, "all", seed=0)
+    once = distinct(whole)
+    assert sorted(map(tuple, once.x)) == [(-3, -4), (1, 2), (3, 4)]
+    assert (once.x == x[once.y]).all() and (once.origin["index"] == once.y).all()
+    assert [i for i in whole.y if i in once.y] == list(once.y)  # in the same order
+    assert once.left_out == {"samples that repeat an earlier one": 2, "samples that are zero": 2}
+    assert len(once.x_test) == 2
+    assert once.about["preprocessing"].endswith("; each once")
+    assert not defects(once.x)
 
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)

@@ -8,6 +8,7 @@ import pytest
 from extended_precision import EXACT
 
 from ntkcond.arrays.backend import put, to_numpy, xp
+from ntkcond.arrays.half import PANEL, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.ntk import spectrum
@@ -19,8 +20,10 @@ from ntkcond.ntk.spectrum import (
     linear_spectrum_record,
     nonzero_eigenvalues,
     rounding,
+    smallest_is_above,
     spectrum_record,
     with_norm,
+    with_proof,
 )
 from small_networks import drawn, gradients_of, inputs, weights_of, with_weights
 
@@ -131,14 +134,11 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance, de
     assert abs(found.lambda_max - max(exact)) <= found.error
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-@pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
-def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
-    """Two Householder reflections of a diagonal matrix in extended precision, whose rounding to
-    float64 is known too."""
-    n = spectrum.FULL_SPECTRUM_UP_TO + 50
-    rng = np.random.default_rng(0)
-    matrix = np.diag(np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n))
+def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
+    """Two Householder reflections of a diagonal matrix in extended precision, rounded to float64,
+    and the norm of that rounding."""
+    n, rng = len(eigenvalues), np.random.default_rng(0)
+    matrix = np.diag(eigenvalues)
     for _ in range(2):
         v = rng.standard_normal(n).astype(np.longdouble)
         v /= np.sqrt((v * v).sum())
@@ -147,7 +147,16 @@ def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
         matrix -= 2 * (cross + cross.T)
     rounded = np.tril(matrix).astype(np.float64)
     rounded += np.tril(rounded, -1).T
-    rounding_error = float(np.sqrt(((matrix - rounded) ** 2).sum()))
+    return rounded, float(np.sqrt(((matrix - rounded) ** 2).sum()))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
+def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
+    n = spectrum.FULL_SPECTRUM_UP_TO + 50
+    rounded, rounding_error = with_eigenvalues(
+        np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n)
+    )
     found = extreme_eigenvalues(put(rounded, device), rounding_error)
     assert found.eigenvalues is None  # the route of large kernels
     assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
@@ -158,29 +167,69 @@ def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
 
 
 def test_both_routes_agree_on_a_large_kernel(device):
-    """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, in the kernel's own memory."""
+    """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, on half of the kernel."""
     n = spectrum.FULL_SPECTRUM_UP_TO + 1
     kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(n, 40)))
     full = np.linalg.eigvalsh(kernel)
     moved = put(kernel.copy(), device)
     found = extreme_eigenvalues(moved)
     assert found.eigenvalues is None
-    moved = to_numpy(moved)
-    changed = moved != kernel  # the factor is in its place
-    assert changed[np.tril_indices(n, -1)].any() or changed[np.triu_indices(n, 1)].any()
+    assert np.array_equal(to_numpy(moved), kernel)
+    residual = kernel @ found.vector - found.lambda_min * found.vector
+    assert np.linalg.norm(residual) <= found.error
+    assert np.linalg.norm(found.vector) == pytest.approx(1)
     assert found.lambda_max == pytest.approx(full[-1], rel=1e-12)
     assert abs(found.lambda_min - full[0]) <= found.error
     assert found.lambda_min == pytest.approx(full[0], rel=1e-6)
 
 
-def test_products_with_a_kernel_by_bands_are_those_at_once(device, monkeypatch):
-    kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(100, 40)))
-    monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
-    whole = extreme_eigenvalues(put(kernel.copy(), device))
-    monkeypatch.setattr(spectrum, "ENTRIES_AT_ONCE", 730)  # 7 rows, and 2 in the last
-    bands = extreme_eigenvalues(put(kernel.copy(), device))
-    assert bands.lambda_max == pytest.approx(whole.lambda_max, rel=1e-13)
-    assert abs(bands.lambda_min - whole.lambda_min) <= whole.error
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize("smallest", [1e-8, 1e-10, 1e-12, 0.0])
+def test_a_planted_smallest_eigenvalue(smallest, device):
+    """λ_min above and below its bound; the proof that none is smaller, which fails if one is."""
+    n = 2 * PANEL + 17
+    eigenvalues = np.geomspace(np.longdouble(1e-7), np.longdouble(1), n)
+    eigenvalues[0] = smallest
+    kernel, rounding_error = with_eigenvalues(eigenvalues)
+    found = extreme_eigenvalues(half_of(put(kernel, device)), rounding_error)
+    assert abs(found.lambda_min - smallest) <= found.error
+    loop = 3 * (n + 1) * spectrum.UNIT_ROUNDOFF * np.trace(kernel)
+    assert found.error - rounding_error < 1.2 * loop  # 2 PANEL terms in place of n
+    verdict = condition_number(found, n, rank_bound=n).verdict
+    assert verdict == ("resolved" if smallest > found.error else "unresolved")
+
+    def proven(sigma: float) -> float | None:
+        return smallest_is_above(half_of(put(kernel, device)), sigma, rounding_error)
+
+    if smallest == 1e-8:
+        assert 0.4 * smallest < proven(0.5 * smallest) <= 0.5 * smallest
+    assert proven(smallest + 2 * found.error) is None
+    assert proven(5e-8) is None  # between the two smallest
+
+
+def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
+    """As if Lanczos had missed the smallest: its vector and residual would be those of the next."""
+    n = PANEL + 50
+    eigenvalues = np.linspace(0.1, 1, n)
+    kernel, _ = with_eigenvalues(eigenvalues)
+    record = spectrum_record(half_of(put(kernel, device)), rank_bound=n)
+    proven = with_proof(record, half_of(put(kernel, device)), 0.0)
+    assert 0.1 - 1e-9 < proven["smallest_is_above"] < 0.1
+    assert (proven["verdict"], proven["kappa"]) == ("resolved", record["kappa"])
+    missed = {**record, "lambda_min": eigenvalues[1], "kappa_lower": 9.0}
+    found = with_proof(missed, half_of(put(kernel, device)), 0.0)
+    assert math.isnan(found["smallest_is_above"])
+    assert (found["verdict"], found["kappa"], found["kappa_upper"]) == ("unresolved", 9.0, math.inf)
+
+
+def test_a_singular_kernel_needs_no_factor(device, monkeypatch):
+    monkeypatch.setattr(spectrum, "factorise", None)
+    x = inputs(PANEL + 50, 40)
+    kernel = x @ x.T
+    record = spectrum_record(half_of(put(kernel, device)), rank_bound=40)
+    assert (record["verdict"], record["lambda_min"]) == ("singular", 0.0)
+    assert record["lambda_max"] == pytest.approx(np.linalg.eigvalsh(kernel)[-1], rel=1e-12)
+    assert not record["smallest_eigenvector"].any()
 
 
 @pytest.mark.parametrize("shape", [(30, 7), (7, 30)])

@@ -141,11 +141,13 @@ OFF = {
     "seed": (1, [0]),
     "scale": ([-1, 1], []),
     "unit_norm": (True, [False]),
+    "distinct": (True, [False]),
     "hold_out": (300, [0]),
     "seeds": ([5], [DEFAULT["seeds"]]),
     "width": (64, [DEFAULT["width"]]),
     "depths": ([1], [DEFAULT["depths"]]),
     "block": (40, [DEFAULT["block"]]),
+    "prove_smallest": (True, [False]),
     "trainable": ("first", ["all"]),
     "training": ({"epochs": 3, "width": 9}, [{}, {"epochs": None, "width": None}]),
 }
@@ -219,7 +221,7 @@ def test_a_data_set_overrides_global_settings_for_itself():
     config = changed("datasets.digits.width", 64)
     assert experiment(config, "digits") == {
         "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
-        "trainable": "all",
+        "prove_smallest": False, "trainable": "all",
     }  # fmt: skip
     assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
 

@@ -72,8 +72,8 @@ JOBS = {
     ),
     "sweep": (  # at its largest: widths at one n
         of(sweep="width"),
-        needs.kernel_need(500, depth=3, width=2048, **MNIST),
-        cluster.kernel_work(500, depth=3, width=2048, seeds=2 * 2, **MNIST),
+        needs.sweep_need(500, depth=3, width=2048, **MNIST),
+        cluster.sweep_work(500, depth=3, width=2048, seeds=2 * 2, **MNIST),
     ),
 }  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_block_all_is_all_samples():
 )
 def test_each_sweep_asks_for_its_largest_kernel(sweep, block, depth, width):
     found = requests.need(config(), "sweep", of(sweep=sweep))
-    assert found == needs.kernel_need(block, depth=depth, width=width, **MNIST)
+    assert found == needs.sweep_need(block, depth=depth, width=width, **MNIST)
 
 
 @pytest.mark.parametrize("rule", [*JOBS, "dataset"])

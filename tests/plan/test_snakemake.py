@@ -158,15 +158,15 @@ def test_the_start_of_a_run_says_why_too(project):
     assert "fig1: depths [1, 2, 5, 10, 100, 1000] → [1, 3]" in done.stdout + done.stderr
 
 
-def why(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "ntkcond.why", *arguments, "--configfile", "small.yaml"]
+def ask(what: str, project: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", f"ntkcond.{what}", *arguments, "--configfile", "small.yaml"]
     return subprocess.run(
         command, cwd=project, env=environment(project), capture_output=True, text=True, check=False
     )
 
 
 def test_why_answers_for_one_file(project):
-    fresh = why(project, FIG2)
+    fresh = ask("why", project, FIG2)
     assert fresh.returncode == 0, fresh.stderr
     assert fresh.stdout.startswith("results/fig2.pdf is up to date. It was made with:")
     for part in (
@@ -176,10 +176,10 @@ def test_why_answers_for_one_file(project):
         "matplotlib 3.",
     ):
         assert part in fresh.stdout
-    stale = why(project, FIG2, "--config", "width=25")
+    stale = ask("why", project, FIG2, "--config", "width=25")
     assert stale.returncode == 1
     assert f"    kernel × {KERNELS}: width 24 → 25" in stale.stdout
-    absent = why(project, "results/kernels/synthetic/relu/depth7.h5")
+    absent = ask("why", project, "results/kernels/synthetic/relu/depth7.h5")
     assert "does not exist: snakemake results/kernels" in absent.stdout
     for arguments, message in (
         (["results/fig9.pdf"], "no rule makes this file"),
@@ -189,7 +189,7 @@ def test_why_answers_for_one_file(project):
         ([FIG2, "--config", "depths=[0,"], "--config depths: not valid YAML"),
         ([FIG2, "--directory", "absent"], "absent: no such folder"),
     ):
-        refused = why(project, *arguments)
+        refused = ask("why", project, *arguments)
         assert refused.returncode == 1
         assert message in refused.stderr and "Traceback" not in refused.stderr
 
@@ -241,3 +241,23 @@ def test_another_workflow_can_use_this_one_as_a_module(tmp_path, rules):
             [*command, "-n"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_predict_counts_the_jobs_that_would_run(project):
+    def predicted(*arguments: str) -> dict[str, list[str]]:
+        done = ask("predict", project, FIG2, *arguments)
+        assert done.returncode == 0, done.stderr
+        table = done.stdout.partition("longest job\n")[2].splitlines()
+        return {words[0]: words for line in table if (words := line.split())}
+
+    assert ask("predict", project, FIG2).stdout == f"{FIG2} is up to date: nothing would run\n"
+    for setting_ in ("width=25", "depths=[0, 3]"):
+        rows = predicted("--config", setting_)
+        jobs = {rule: int(words[1]) for rule, words in rows.items() if rule != "in"}
+        assert jobs == planned(project, FIG2, "--config", setting_)
+        assert int(rows["in"][2]) == sum(jobs.values())
+    delete(KERNEL.replace("kernels", "spectra"), "results/conditioning.csv", FIG2)(project)
+    assert predicted()["spectrum"][:2] == ["spectrum", "1"]
+    assert {rule for rule in predicted() if rule != "in"} == planned(project, FIG2).keys()
+    wrong = ask("predict", project, FIG2, "--config", "widht=3")
+    assert wrong.stderr.startswith("ntkcond: widht: no such setting")

@@ -112,21 +112,31 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
 
 
 def test_too_little_memory_is_said_before_the_work():
-    with pytest.raises(UserError, match=r"NTK of 10000000 samples needs 800\.\d TB of memory, .*"
+    with pytest.raises(UserError, match=r"NTK of 10000000 samples needs 400\.\d TB of memory, .*"
                        r"are free\. Lower block"):  # fmt: skip
         machine.require_memory(spectrum_need(10_000_000, 10_000_000, 10))
     machine.require_memory(Need("nothing", 1, ""))
 
 
-def test_memory_limits_of_control_groups_count_without_what_they_cache(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "top", "limit_file", "used_file", "cached", "unlimited"),
+    [
+        ("0::/job/step", ".", "memory.max", "memory.current", "inactive_file", "max"),
+        ("4:cpu,memory:/job/step", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+         "total_inactive_file", "9223372036854771712"),
+    ],
+)  # fmt: skip
+def test_memory_limits_of_control_groups_count_without_what_they_cache(
+    tmp_path, line, top, limit_file, used_file, cached, unlimited
+):
     own = tmp_path / "cgroup"
-    own.write_text("0::/job/step\n")
-    for name, limit in (("job", "1000"), ("job/step", "max")):
-        group = tmp_path / "groups" / name
+    own.write_text(f"9:name=systemd:/\n{line}\n3:cpuset:/\n")
+    for name, limit in (("job", "1000"), ("job/step", unlimited)):
+        group = tmp_path / "groups" / top / name
         group.mkdir(parents=True)
-        (group / "memory.max").write_text(limit)
-        (group / "memory.current").write_text("700")
-        (group / "memory.stat").write_text("anon 300\ninactive_file 400\n")
+        (group / limit_file).write_text(limit)
+        (group / used_file).write_text("700")
+        (group / "memory.stat").write_text(f"anon 300\n{cached} 400\n")
     assert machine._left_in_group(tmp_path / "groups", own) == 1000 - 700 + 400
     assert machine._left_in_group(tmp_path / "groups", tmp_path / "absent") == float("inf")
 

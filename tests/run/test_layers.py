@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ntkcond.arrays import half
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
-from ntkcond.ntk import closest_pair, empirical
+from ntkcond.ntk import closest_pair, empirical, infinite_width, spectrum
 from ntkcond.run import needs
 from ntkcond.run.digests import imported_modules
 from ntkcond.training import sgd
@@ -22,6 +23,7 @@ from workflow import ROOT
 SOURCE = ROOT / "src/ntkcond"
 # What each layer may import, beside itself. No two have each other.
 BELOW = {
+    "predict": {"plan", "run"},
     "why": {"plan", "artefacts", "datasets", "networks", "arrays", "run"},
     "plan": {"artefacts", "datasets", "networks", "arrays", "run"},
     "steps": {"artefacts", "ntk", "training", "datasets", "networks", "arrays", "run"},
@@ -40,6 +42,7 @@ NO_NUMBERS = {
     "errors.UserError": "ends the step",
     "progress.progress": "yields the items as they are",
     "progress.log": "words",
+    "progress.timed": "words",
     "units.size": "words",
     "files.read_hdf5": "values come back as they were written: tests/run/test_files.py, FORMAT",
     "files.write_hdf5": "the same",
@@ -57,8 +60,11 @@ NO_NUMBERS = {
     "needs.kernel_need": "bytes, for require_memory",
     "needs.angle_need": "bytes, for require_memory",
     "needs.spectrum_need": "bytes, for require_memory",
+    "needs.sweep_need": "bytes, for require_memory",
     "needs.train_need": "bytes, for require_memory",
     "needs.kernel_file_bytes": "bytes, for require_space",
+    "needs.BY_HALF_FROM": "which kernels lie in their files by half",
+    "needs.KERNEL_CHUNK": "how they do",
     "digests.sha256_of": "holds files against published digests, and names a user's file",
     "descriptions.described": "descriptions; what a step takes of them is in its settings",
     "record.read": "what costs are counted over; they differ from run to run anyway",
@@ -213,6 +219,9 @@ def test_what_run_says_again_of_computed_code_is_the_same():
     assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
     tile = empirical.tile_size(np.empty(0))
     assert 3 * needs.FLOAT64 * tile * empirical.WIDTH * tile == needs.TILES
+    assert needs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
+    assert needs.PANEL == half.PANEL
+    assert (needs.BAND, needs.BAND_ENTRIES) == (infinite_width.BAND, infinite_width.BAND_ENTRIES)
 
 
 PLANTED = [

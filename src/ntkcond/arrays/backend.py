@@ -5,7 +5,6 @@ written once, with `xp(array)` for functions and the methods and operators that 
 The Snakefile reads activations at every start: no import of numpy or torch before they are used.
 """
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -83,33 +82,6 @@ def triangular_factor(matrix: Array) -> Array:
     import torch
 
     return torch.linalg.qr(matrix, mode="r").R
-
-
-def cholesky_solver(matrix: Array) -> "Callable[[np.ndarray], np.ndarray] | None":
-    """v → K⁻¹ v for vectors on the host, by a Cholesky factor that replaces K, (n, n) symmetric and
-    contiguous; None if K has none."""
-    column_major = matrix.T  # K = Kᵀ, so that LAPACK works in place
-    if is_numpy(matrix):
-        from scipy.linalg import blas, lapack
-
-        factor, failed = lapack.dpotrf(column_major, lower=1, clean=0, overwrite_a=1)
-
-        def solve(v: "np.ndarray") -> "np.ndarray":
-            half = blas.dtrsv(factor, v, lower=1)
-            return blas.dtrsv(factor, half, lower=1, trans=1, overwrite_x=1)
-
-        return None if failed else solve
-    import torch
-
-    info = torch.empty((), dtype=torch.int32, device=matrix.device)
-    factor, info = torch.linalg.cholesky_ex(column_major, out=(column_major, info))
-
-    def solve_there(v: "np.ndarray") -> "np.ndarray":
-        column = torch.from_numpy(v).to(factor.device)[:, None]
-        half = torch.linalg.solve_triangular(factor, column, upper=False)
-        return torch.linalg.solve_triangular(factor.mT, half, upper=True)[:, 0].cpu().numpy()
-
-    return None if info.item() else solve_there
 
 
 def float32_is_exact(array: Array) -> bool:

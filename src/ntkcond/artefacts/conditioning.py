@@ -24,7 +24,10 @@ A row for each NTK: data set, activation, depth, width, seed and block of ``n`` 
 - ``kappa``, ``kappa_lower``, ``kappa_upper``: the condition number and the interval that the bound
   leaves; ``verdict``: resolved, singular (κ = ∞), or unresolved (``kappa`` is a lower bound);
 - ``nonzero_*``, linear networks only: rank, smallest eigenvalue and condition number of the
-  non-zero spectrum.
+  non-zero spectrum;
+- ``smallest_residual``, where an n is above 2,000: ‖K v − λ_min v‖ for the eigenvector v found in
+  the kernel file, with K v from the gradients themselves;
+- ``smallest_is_above``, with ``prove_smallest``: a proven lower bound on every eigenvalue.
 
 **The paper** has no such table. Its §5.2 reports the mean κ over five initialisations, as a
 figure. Its authors' scripts average it over blocks of 512 samples, from a float32 solver without
@@ -38,6 +41,7 @@ PER_KERNEL = (
     "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min",
     "nonzero_lambda_min_error", "nonzero_kappa",
 )  # fmt: skip
+OPTIONAL = ("smallest_residual", "smallest_is_above")  # columns only where a kernel has them
 
 
 def table(spectrum: list[Path]) -> pd.DataFrame:
@@ -50,6 +54,7 @@ def rows(path: Path) -> pd.DataFrame:
     with read_hdf5(path) as file:
         (seeds, blocks), attributes = file["kappa"].shape, dict(file.attrs)
         found = {name: file[name][:].ravel() if name in file else np.nan for name in PER_KERNEL}
+        found |= {name: file[name][:].ravel() for name in OPTIONAL if name in file}
         found["verdict"] = file["verdict"].asstr()[:].ravel()
     about = {
         "dataset": path.parts[-3], **{name: attributes[name] for name in SETTINGS},

@@ -12,7 +12,8 @@ class Spec:
     `table` gets each by this name: other artefacts, as data frames; `sweep/…`, `spectrum`,
     `closest_pair`, `descent`, `sgd`: the paths of these jobs' files, for the data sets of
     `datasets`. `artefacts`: the records of all artefacts that have costs. settings: the config's
-    settings that `table` gets, by their place there: training.rate_for. datasets: the entry of the
+    settings that `table` gets, by their place there: training.rate_for; datasets.*.source: of each
+    of its data sets. datasets: the entry of the
     config's `figures` that lists the artefact's data sets. about: experiment or training: all
     of these settings are kept in the provenance. files: suffixes; `draw` makes .pdf and .png,
     `markdown` .md, `html` .html. reported: which of them the report shows. default: whether

@@ -127,6 +127,23 @@ def with_unit_norm(samples: Samples) -> Samples:
     return replace(samples, x=unit(samples.x), x_test=unit(samples.x_test), about=about)
 
 
+def distinct(samples: Samples) -> Samples:
+    """Without zero samples and those that repeat an earlier one, which make κ infinite; their
+    numbers are in left_out. Test samples stay."""
+    index, duplicates, zeros = distinct_rows(samples.x)
+    counts = {"samples that repeat an earlier one": duplicates, "samples that are zero": zeros}
+    left_out = {**samples.left_out, **{kind: count for kind, count in counts.items() if count}}
+    words = samples.about["preprocessing"] + "; each once"
+    return replace(
+        samples,
+        x=samples.x[index],
+        y=None if samples.y is None else samples.y[index],
+        origin={name: array[index] for name, array in samples.origin.items()},
+        about={**samples.about, "preprocessing": words},
+        left_out=left_out,
+    )
+
+
 def defects(x: np.ndarray) -> list[str]:
     """What makes kernels of the samples x (n, d) singular: repeated and zero samples."""
     _, duplicates, zeros = distinct_rows(x)

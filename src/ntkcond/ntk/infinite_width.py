@@ -5,11 +5,13 @@ Gaussian, thanks to c_σ (Eq. 1). Angles are in radians; theorem and equation nu
 arXiv 2305.08813v1. The `width` of a network is ignored: it is taken as infinite.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ntkcond.arrays.half import Half, half_of_tiles
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
@@ -18,7 +20,7 @@ from ntkcond.run.errors import UserError
 
 RELU = ACTIVATIONS["relu"]
 UNIT_ROUNDOFF = 2.0**-53
-BAND = 256  # rows of a kernel computed at once
+BAND, BAND_ENTRIES = 256, 2**22  # rows, and entries, of a kernel computed at once
 NEAR = 0.95  # |cos θ| above which an angle is computed from sums and differences
 PAIRS = 4096  # of them at once
 ROUNDINGS = 32  # of the closed forms of one layer: more than they have
@@ -108,10 +110,22 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     x/‖x‖; raises UserError unless every row has norm 1, up to float32's rounding. `rounding` bounds
     its error. Extra memory: some bands of rows.
     """
+    kernel = np.empty((len(x), len(x)))
+    for rows, left, band in _bands(x, network):
+        kernel[rows, left] = band
+        kernel[left, rows] = band.T
+    return kernel
+
+
+def infinite_width_ntk_half(x: np.ndarray, network: MLP) -> Half:
+    """`infinite_width_ntk` by half: 4 n² bytes."""
+    return half_of_tiles(len(x), _bands(x, network), "cpu")
+
+
+def _bands(x: np.ndarray, network: MLP) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Rows, columns up to the diagonal's square, and entries, the square exactly symmetric."""
     activation, depth = network.activation, network.depth
     x = np.asarray(x, dtype=np.float64)
-    if network.is_linear:
-        return (depth + 1 if network.trainable == "all" else 1) * (x @ x.T)
     norms = np.linalg.norm(x, axis=1)
     if activation.degree is None and not np.allclose(norms, 1.0, rtol=UNIT):
         raise UserError(
@@ -120,25 +134,32 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
         )
     scale = np.ones_like(norms) if activation.degree is None else norms**activation.degree**depth
     unit = x / np.where(norms == 0, 1.0, norms)[:, None]
-    kernel = np.empty((len(x), len(x)))
-    for start in range(0, len(x), BAND):
-        rows, left = slice(start, start + BAND), slice(0, start + BAND)
-        theta = _angles(unit, start)
-        square, deficit, _ = products(theta, network)
-        band = (square - deficit) * np.outer(scale[rows], scale[left])
+    for rows in _rows(len(x)):
+        start, left = rows.start, slice(0, rows.stop)
+        if network.is_linear:
+            band = (depth + 1 if network.trainable == "all" else 1) * (x[rows] @ x[left].T)
+        else:
+            square, deficit, _ = products(_angles(unit, rows), network)
+            band = (square - deficit) * np.outer(scale[rows], scale[left])
         corner = band[:, start:]  # rounding may differ between its two halves
         corner[:] = np.tril(corner) + np.tril(corner, -1).T
-        kernel[rows, left] = band
-        kernel[left, rows] = band.T
-    return kernel
+        yield rows, left, band
 
 
-def _angles(unit: np.ndarray, start: int) -> np.ndarray:
+def _rows(n: int) -> Iterator[slice]:
+    """Bands of rows: of all columns, they need some tens of MB an array."""
+    size = max(16, min(BAND, BAND_ENTRIES // n))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _angles(unit: np.ndarray, rows: slice) -> np.ndarray:
     """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal.
 
     Those of near parallel or opposite rows by their difference and sum (Kahan, 2006): the arc
     cosine of a cosine c has √(1 − c²) times its accuracy."""
-    cosine = np.clip(unit[start : start + BAND] @ unit[: start + BAND].T, -1.0, 1.0)
+    start = rows.start
+    cosine = np.clip(unit[rows] @ unit[: rows.stop].T, -1.0, 1.0)
     near = np.abs(cosine) > NEAR
     theta = np.arccos(cosine, out=cosine)
     first, second = np.nonzero(np.tril(near, start - 1))
@@ -157,9 +178,9 @@ def smallest_angle(x: np.ndarray, network: MLP) -> float:
     x = np.asarray(x, dtype=np.float64)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     smallest = np.inf
-    for start in range(0, len(x), BAND):
-        theta = _angles(unit, start)
-        below = np.tril(np.ones(theta.shape, dtype=bool), start - 1)
+    for rows in _rows(len(x)):
+        theta = _angles(unit, rows)
+        below = np.tril(np.ones(theta.shape, dtype=bool), rows.start - 1)
         smallest = min(smallest, gradient_angle(theta[below], network).min(initial=np.inf))
     return float(smallest)
 

@@ -5,19 +5,24 @@ Small kernels, in memory: one row for each, with a part of the results that the 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ntkcond.arrays.backend import Array, Device, put, xp
+from ntkcond.arrays.backend import Array, Device, put
+from ntkcond.arrays.half import Half
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import MLP, LayerGradient
 from ntkcond.ntk import infinite_width
 from ntkcond.ntk.closest_pair import closest_pair
-from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk
+from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half
+from ntkcond.ntk.infinite_width import (
+    gradient_angle,
+    infinite_width_ntk,
+    infinite_width_ntk_half,
+)
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import rounding, spectrum_record
+from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, rounding, spectrum_record
 from ntkcond.run.errors import UserError
 
 
@@ -48,13 +53,16 @@ def _of_seed(
     seed: int, network: MLP, inputs: np.ndarray, distinct: np.ndarray, device: Device
 ) -> list[dict]:
     """The rows of one seed. inputs: (blocks, n, d); distinct: the samples of the angle, float64."""
+    by_half = inputs.shape[1] > FULL_SPECTRUM_UP_TO
     if network.width == math.inf:
         angle = _smallest_angle(distinct, network)
-        kernels = (infinite_width_ntk(block, network) for block in inputs)
+        ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
+        kernels = (ntk(block, network) for block in inputs)
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
         angle = _angle(network.layer_gradients(put(distinct, device), weights))
-        kernels = _kernels(inputs, network, weights, device)
+        ntk = empirical_ntk_half if by_half else empirical_ntk
+        kernels = _kernels(ntk, inputs, network, weights, device)
     return [
         {"seed": seed, "block": block, "min_angle_deg": angle, **_record(kernel, samples, network)}
         for block, (kernel, samples) in enumerate(zip(kernels, inputs, strict=True))
@@ -70,10 +78,10 @@ def _angle(factors: list[LayerGradient]) -> float:
 
 
 def _kernels(
-    inputs: np.ndarray, network: MLP, weights: list[Array], device: Device
-) -> Iterator[Array]:
+    ntk: Callable, inputs: np.ndarray, network: MLP, weights: list[Array], device: Device
+) -> Iterator[Array | Half]:
     for block in inputs:
-        yield empirical_ntk(network.layer_gradients(put(block.astype(np.float64), device), weights))
+        yield ntk(network.layer_gradients(put(block.astype(np.float64), device), weights))
 
 
 def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
@@ -91,14 +99,15 @@ def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
     return math.degrees(found)
 
 
-def _record(kernel: Array, samples: np.ndarray, network: MLP) -> dict:
+def _record(kernel: Array | Half, samples: np.ndarray, network: MLP) -> dict:
     """κ and its verdict; `unresolved` for a kernel that overflowed."""
-    if not xp(kernel).isfinite(kernel).all():
+    squared_norms = diagonal(kernel)  # which no entry exceeds
+    if not np.isfinite(squared_norms).all():
         unknown = {"lambda_max": math.nan, "lambda_min": math.nan, "kappa": math.nan}
         return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved"}
     bound = infinite_width.rounding if network.width == math.inf else rounding
     relative = bound(network, samples.shape[1])
-    trace = float(xp(kernel).linalg.trace(kernel))
-    record = spectrum_record(kernel, rank_bound(samples, network), relative * trace)
+    error = relative * float(squared_norms.sum())
+    record = spectrum_record(kernel, rank_bound(samples, network), error)
     names = ("lambda_max", "lambda_min", "kappa", "kappa_lower", "verdict")
     return {name: record[name] for name in names}

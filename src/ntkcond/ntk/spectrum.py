@@ -12,26 +12,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ntkcond.arrays.backend import Array, cholesky_solver, put, to_numpy, triangular_factor, xp
+from ntkcond.arrays.backend import Array, to_numpy, triangular_factor, xp
+from ntkcond.arrays.half import Half, factorise, half_of, product, roundings, solve
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
+from ntkcond.run.progress import progress, timed
 
 UNIT_ROUNDOFF = 2.0**-53
-# cuBLAS has failed on matrix-vector products of 2³¹ entries and more (pytorch issue 17897).
-ENTRIES_AT_ONCE = 2**31 - 1
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
 
 RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
 
 class Extremes(NamedTuple):
-    """The ends of a spectrum. `error` bounds |computed − exact| for both of them;
-    eigenvalues: all of them, (n,) ascending, or None."""
+    """The ends of a spectrum. `error` bounds |computed − exact| for both of them. eigenvalues: all
+    of them, (n,) ascending; or else vector: the eigenvector of λ_min, (n,) of norm 1."""
 
     lambda_max: float
     lambda_min: float
     error: float
     eigenvalues: np.ndarray | None = None
+    vector: np.ndarray | None = None
 
 
 class ConditionNumber(NamedTuple):
@@ -59,43 +60,42 @@ def rounding(network: MLP, features: int) -> float:
     return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
 
 
-def extreme_eigenvalues(kernel: Array, kernel_error: float = 0.0) -> Extremes:
+def extreme_eigenvalues(kernel: Array | Half, kernel_error: float = 0.0) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
 
-    kernel: (n, n) float64, exactly symmetric, contiguous; overwritten if n > FULL_SPECTRUM_UP_TO.
+    kernel: (n, n) float64, exactly symmetric; or its half, which is overwritten and saves the copy.
     kernel_error: a bound on the norm of its rounding error, which moves no eigenvalue by more; 0
     bounds the error with respect to the given matrix.
-    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7).
+    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7). For a half, and for
+    n > FULL_SPECTRUM_UP_TO, see `_cholesky_lanczos`. Raises UserError if it is not positive
+    semi-definite.
     """
+    if isinstance(kernel, Half):
+        return _cholesky_lanczos(kernel, kernel_error)
     n = len(kernel)
     if n > FULL_SPECTRUM_UP_TO:
-        return _cholesky_lanczos(kernel, kernel_error)
+        return _cholesky_lanczos(half_of(kernel), kernel_error)
     eigenvalues = to_numpy(xp(kernel).linalg.eigvalsh(kernel))
     error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + kernel_error
     return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
 
 
-def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
+def _cholesky_lanczos(kernel: Half, kernel_error: float) -> Extremes:
     """λ_max by Lanczos; λ_min by Lanczos on the inverse, through a Cholesky factor in K's memory.
 
-    Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 (n+1) u tr K
-    (Higham, Accuracy and Stability of Numerical Algorithms, Thms 10.3 and 8.5, with
-    ‖ |C||C|ᵀ ‖ ≤ ‖C‖_F² = tr K). K is shifted by the whole error first: a kernel that rounding
-    left slightly indefinite then has a factor too.
+    Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 p u tr K,
+    p = `roundings(n)` (`backward_error`). K is shifted by the whole error first: a kernel that
+    rounding left slightly indefinite then has a factor too.
     """
-    n, diagonal = len(kernel), xp(kernel).linalg.diagonal(kernel)
-
-    def product(v: np.ndarray) -> np.ndarray:
-        moved, rows = put(v, kernel.device), ENTRIES_AT_ONCE // n
-        bands = [kernel[start : start + rows] @ moved for start in range(0, n, rows)]
-        return to_numpy(xp(kernel).concat(bands))
-
+    n = kernel.n
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
-    lambda_max, residual = _largest(n, product, [lambda _: 0.0], basis=10)
-    error = kernel_error + 3 * (n + 1) * UNIT_ROUNDOFF * float(diagonal.sum())
-    kernel.reshape(-1)[:: n + 1] += error
-    solve = cholesky_solver(kernel)
-    if solve is None:
+    with timed("λ_max"):
+        lambda_max, residual, _ = _largest(
+            n, lambda v: product(kernel, v), [lambda _: 0.0], basis=10
+        )
+    error = kernel_error + 3 * backward_error(kernel)
+    kernel.add_to_diagonal(error)
+    if not _has_factor(kernel):
         raise UserError(
             f"a kernel of {n} samples is not positive semi-definite, but every NTK is: its file is"
             " damaged. Delete it and run again"
@@ -103,11 +103,48 @@ def _cholesky_lanczos(kernel: Array, kernel_error: float) -> Extremes:
     # The residual adds a hundredth to the bound at most. Where λ_min is lost in rounding, it lies
     # among many others, and 10⁻¹⁰ would take thousands of products.
     tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * error * value)]
-    inverse, inverse_residual = _largest(n, solve, tolerances, basis=20)
+    with timed("λ_min"):
+        inverse, inverse_residual, vector = _largest(
+            n, lambda v: solve(kernel, v), tolerances, basis=20
+        )
     shifted = 1.0 / inverse
-    return Extremes(
-        lambda_max, shifted - error, error + max(residual, shifted**2 * inverse_residual)
+    error_here = error + max(residual, shifted**2 * inverse_residual)
+    return Extremes(lambda_max, shifted - error, error_here, vector=vector)
+
+
+def _has_factor(kernel: Half) -> bool:
+    """`factorise`, the longest part of a large kernel's spectrum, with its progress."""
+    label = f"Cholesky factor, n = {kernel.n}"
+    return factorise(kernel, lambda panels, count: progress(panels, count, label))
+
+
+def singular_extremes(kernel: Half, kernel_error: float = 0.0) -> Extremes:
+    """Of a kernel that is known to be singular, so that λ_min is exactly 0. Otherwise as
+    `extreme_eigenvalues`, without a factor."""
+    largest, residual, _ = _largest(
+        kernel.n, lambda v: product(kernel, v), [lambda _: 0.0], basis=10
     )
+    return Extremes(largest, 0.0, kernel_error + backward_error(kernel) + residual)
+
+
+def backward_error(kernel: Half) -> float:
+    """p u tr K: a bound on ‖E‖ for the computed factor of a positive semi-definite K, LLᵀ = K + E,
+    since ‖ |L||Lᵀ| ‖ ≤ ‖L‖_F² = tr LLᵀ; and on the change that a solve with L or Lᵀ makes. One more
+    than p: for γ_p in place of p u, tr LLᵀ in place of tr K and the rounding of a shift."""
+    return (roundings(kernel.n) + 1) * UNIT_ROUNDOFF * float(kernel.diagonal.sum())
+
+
+def smallest_is_above(kernel: Half, sigma: float, kernel_error: float = 0.0) -> float | None:
+    """A proven lower bound on λ_min, σ less the error of the proof; None if there is no proof.
+
+    If K − σI has a Cholesky factor in floating point, λ_min(K) ≥ σ − p u tr K (Rump, BIT Numerical
+    Mathematics 46, 433, 2006). Eigenvectors and their residuals only show that some eigenvalue is
+    near; this shows that none is below. kernel: overwritten. kernel_error: see
+    `extreme_eigenvalues`.
+    """
+    error = backward_error(kernel) + kernel_error
+    kernel.add_to_diagonal(-sigma)
+    return sigma - error if _has_factor(kernel) else None
 
 
 def _largest(
@@ -115,10 +152,10 @@ def _largest(
     product: Callable[[np.ndarray], np.ndarray],
     tolerances: Sequence[Callable[[float], float]],
     basis: int,
-) -> tuple[float, float]:
-    """The largest eigenvalue of a symmetric operator and the norm of its residual, by Lanczos,
-    restarted after `basis` vectors. tolerances: relative residuals to reach one after the other,
-    by the eigenvalue that the one before has found."""
+) -> tuple[float, float, np.ndarray]:
+    """The largest eigenvalue of a symmetric operator, the norm of its residual and its vector, by
+    Lanczos, restarted after `basis` vectors. tolerances: relative residuals to reach one after the
+    other, by the eigenvalue that the one before has found."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
 
     def matvec(v: np.ndarray) -> np.ndarray:
@@ -132,7 +169,7 @@ def _largest(
             operator, k=1, which="LA", v0=vector, tol=tolerance(value), ncv=min(basis, n)
         )
         vector = vectors[:, 0]
-    return float(value), float(np.linalg.norm(matvec(vector) - value * vector))
+    return float(value), float(np.linalg.norm(matvec(vector) - value * vector)), vector
 
 
 def nonzero_eigenvalues(factor: Array, factor_error: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -166,18 +203,30 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
     )
 
 
+def diagonal(kernel: Array | Half) -> np.ndarray:
+    """(n,), on the host."""
+    if isinstance(kernel, Half):
+        return kernel.diagonal
+    return to_numpy(xp(kernel).linalg.diagonal(kernel))
+
+
 def spectrum_record(
-    kernel: Array, rank_bound: int, kernel_error: float = 0.0
+    kernel: Array | Half, rank_bound: int, kernel_error: float = 0.0
 ) -> dict[str, float | int | str | np.ndarray]:
     """A kernel's spectrum, by the names of the spectrum file and of results/conditioning.csv;
-    `eigenvalues` (n,) only if all were computed.
+    `eigenvalues` (n,) if all were computed; of a half `smallest_eigenvector` (n,), zero if the
+    kernel is known to be singular.
 
     kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.ntk.rank.rank_bound` of
     its inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
     """
-    n = len(kernel)
-    rank_bound = min(rank_bound, int((xp(kernel).linalg.diagonal(kernel) != 0).sum()))
-    extremes = extreme_eigenvalues(kernel, kernel_error)
+    squared_norms = diagonal(kernel)
+    n = len(squared_norms)
+    rank_bound = min(rank_bound, int((squared_norms != 0).sum()))
+    if rank_bound < n and isinstance(kernel, Half):
+        extremes = singular_extremes(kernel, kernel_error)  # spares the factor
+    else:
+        extremes = extreme_eigenvalues(kernel, kernel_error)
     kappa = condition_number(extremes, n, rank_bound)
     record = {
         "lambda_max": extremes.lambda_max,
@@ -191,7 +240,25 @@ def spectrum_record(
     }
     if extremes.eigenvalues is not None:
         record["eigenvalues"] = extremes.eigenvalues
+    elif isinstance(kernel, Half):
+        record["smallest_eigenvector"] = np.zeros(n) if extremes.vector is None else extremes.vector
     return record
+
+
+def with_proof(
+    record: dict[str, float | int | str | np.ndarray], kernel: Half, kernel_error: float
+) -> dict[str, float | int | str | np.ndarray]:
+    """The record of a resolved kernel with `smallest_is_above`, the proven lower bound on λ_min.
+    Where there is no proof the bound is NaN, κ keeps its lower bound, and it is unresolved.
+
+    kernel: overwritten. kernel_error: see `extreme_eigenvalues`.
+    """
+    margin = record["lambda_min_error"] + backward_error(kernel)  # so that a factor exists
+    bound = smallest_is_above(kernel, record["lambda_min"] - margin, kernel_error)
+    if bound is not None:
+        return {**record, "smallest_is_above": bound}
+    unknown = {"kappa": record["kappa_lower"], "kappa_upper": math.inf, "verdict": UNRESOLVED}
+    return {**record, **unknown, "smallest_is_above": math.nan}
 
 
 class LinearFactor(NamedTuple):
@@ -207,8 +274,13 @@ def with_norm(factor: Array) -> LinearFactor:
     return LinearFactor(factor.T, float(xp(factor).linalg.matrix_norm(factor, ord=2)))
 
 
+def linear_size(x: Array, factor: LinearFactor) -> float:
+    """‖X‖_F ‖R‖, which ‖Φ‖ does not exceed. x: (n, d) float64."""
+    return factor.norm * float(xp(x).linalg.matrix_norm(x))
+
+
 def linear_spectrum_record(
-    kernel: Array, rank_bound: int, relative: float, x: Array, factor: LinearFactor
+    kernel: Array | Half, rank_bound: int, relative: float, x: Array, factor: LinearFactor
 ) -> dict[str, float | int | str | np.ndarray]:
     """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
     smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to
@@ -217,7 +289,7 @@ def linear_spectrum_record(
     x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
     ‖X‖ ‖R‖, and Φ itself may be much smaller.
     """
-    size = factor.norm * float(xp(x).linalg.matrix_norm(x))
+    size = linear_size(x, factor)
     values, errors = nonzero_eigenvalues(x @ factor.transposed, relative * size)
     found, missing = len(values) > 0, min(x.shape) - len(values)
     return spectrum_record(kernel, rank_bound, relative * size**2) | {

@@ -8,15 +8,22 @@ job that ends early costs nothing, a job that runs out of time must start again.
 import math
 from typing import NamedTuple
 
-from ntkcond.run.needs import COORDINATES, FLOAT64, INTERPRETER, TORCH, kernel_file_bytes
+from ntkcond.run.needs import (
+    BY_HALF_FROM,
+    COORDINATES,
+    FLOAT64,
+    INTERPRETER,
+    TORCH,
+    kernel_file_bytes,
+)
 
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
 # on one core of a 2-core cloud machine (AMD EPYC: 8e9 to 10e9; matrix products 21e9 to 27e9).
 OPERATIONS_PER_SECOND = 3e9
-# Operations at the rate of a matrix product, as measured (benchmarks/costs.py): eigenvalues of
-# small kernels 5 n³, a Cholesky factor 0.37 n³, each of Lanczos' 75 products, which read the kernel
-# from memory, 18 n².
-EIGENVALUES, CHOLESKY, LANCZOS = 5, 0.37, 75 * 18
+# Operations at the rate of a matrix product, as measured (benchmarks/predicted.py): eigenvalues of
+# small kernels 5 n³, a Cholesky factor 0.31 n³. Lanczos reads the half of K from memory: for λ_max
+# 440 n², with λ_min 2,300 n².
+EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
 # Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
 FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
@@ -97,20 +104,32 @@ def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) 
 
 
 def spectrum_work(
-    block: int, samples: int, features: int, depth: int, width: int, seeds: int
-) -> Work:
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int,
+    linear: bool = False,
+) -> Work:  # fmt: skip
     """Eigenvalues of every kernel, all or the extreme ones; the factor that replaces K in linear
-    networks, for each kernel and once a seed, and the rank of the inputs."""
+    networks, for each kernel and once a seed, and the rank of the inputs. linear: then a large
+    kernel of more samples than features is singular, and has no Cholesky factor."""
     blocks = samples // block
-    per_kernel = EIGENVALUES * block**3
-    if block > 2000:
-        per_kernel = CHOLESKY * block**3 + LANCZOS * block**2
+    per_kernel = _spectrum(block, singular=linear and block > features)
     factor = 4 * block * features * min(block, features)
     per_seed = 4 * features**3 + 2 * (features + depth * width) * features**2
     return Work(
         seeds * (blocks * (per_kernel + factor) + per_seed) + blocks * factor,
         kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
+
+
+def sweep_work(
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int,
+    linear: bool = False,
+) -> Work:  # fmt: skip
+    """NTKs and their eigenvalues, all of the largest n; none is written. linear: see
+    `spectrum_work`."""
+    blocks = samples // block
+    singular = linear and block > features
+    each = _kernel_operations(block, features, depth, width) + _spectrum(block, singular)
+    return Work(seeds * blocks * each, FLOAT64 * samples * features)
 
 
 def train_work(
@@ -125,6 +144,13 @@ def train_work(
 def descent_work(block: int, features: int, depth: int, width: int, runs: int, steps: int) -> Work:
     """A forward and a backward pass for each step of each run, of the deepest network."""
     return Work(6 * runs * steps * block * (width * features + depth * width**2), 0)
+
+
+def _spectrum(n: int, singular: bool = False) -> float:
+    """Eigenvalues of one kernel; of a large singular one the largest."""
+    if n < BY_HALF_FROM:
+        return EIGENVALUES * n**3
+    return LARGEST * n**2 if singular else CHOLESKY * n**3 + LANCZOS * n**2
 
 
 def _kernel_operations(n: int, features: int, depth: int, width: int) -> float:

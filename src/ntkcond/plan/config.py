@@ -26,7 +26,7 @@ from ntkcond.run.errors import UserError
 # The settings of a network that are not in its path.
 NETWORK = tuple(f.name for f in dataclasses.fields(MLP) if f.name not in ("activation", "depth"))
 # Global settings that a data set may override.
-EXPERIMENT = ("seeds", "depths", "block", *NETWORK)
+EXPERIMENT = ("seeds", "depths", "block", "prove_smallest", *NETWORK)
 # The settings of a trained network, without those of an NTK alone.
 TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("ntk_only"))
 # The settings of a training run beside its depth.
@@ -36,7 +36,8 @@ TRAINING = (
 )  # fmt: skip
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
-DATA = ("source", "samples", "seed", "unit_norm")
+SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
+DATA = ("source", "samples", "seed", *SWITCHES)
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
@@ -127,7 +128,7 @@ def dataset_settings(config: dict, name: str) -> dict:
         "source": source,
         "samples": settings.get("samples", "all"),
         "seed": settings.get("seed", 0),
-        **({"unit_norm": True} if settings.get("unit_norm") else {}),
+        **{switch: True for switch in SWITCHES if settings.get(switch)},
         **options,
     }
 

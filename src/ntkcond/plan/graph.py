@@ -197,7 +197,10 @@ class Graph:
     def _spectrum(self, dataset: str, network: str, depth: str) -> dict:
         kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
         inputs = {**self._samples(dataset), "kernel": (kernel,)}
-        return {"inputs": inputs, "settings": self._network_settings(dataset, network, depth)}
+        values = self._network_settings(dataset, network, depth)
+        if settings.experiment(self.config, dataset)["prove_smallest"]:
+            values["prove_smallest"] = True
+        return {"inputs": inputs, "settings": values}
 
     def _closest_pair(self, dataset: str, network: str, depth: str) -> dict:
         values = self._network_settings(dataset, network, depth)
@@ -228,7 +231,7 @@ class Graph:
     def _artefact(self, name: str) -> dict:
         spec = SPECS[name]
         inputs = {option: self._files(name, option) for option in spec.inputs}
-        values = {key: self._setting(path) for key, path in spec.settings.items()}
+        values = {key: self._setting(name, path) for key, path in spec.settings.items()}
         found = (self.maker(path) for paths in inputs.values() for path in paths)
         makers = [job for job in found if job]
         shown = {job.wildcards["dataset"] for job in makers if "dataset" in job.wildcards}
@@ -297,8 +300,12 @@ class Graph:
     def _shown(self, name: str) -> list[str]:
         return self.config["figures"][SPECS[name].datasets]
 
-    def _setting(self, path: str) -> object:
-        """training.rate_for: that setting of the config."""
+    def _setting(self, name: str, path: str) -> object:
+        """training.rate_for: that setting of the config; datasets.*.source: that of each data set
+        of the artefact."""
+        every, _, key = path.rpartition(".")
+        if every == "datasets.*":
+            return {dataset: self._dataset_settings(dataset)[key] for dataset in self._shown(name)}
         try:
             return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
         except (KeyError, TypeError):

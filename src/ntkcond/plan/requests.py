@@ -13,7 +13,7 @@ NEEDS = {
     "kernel": needs.kernel_need,
     "spectrum": needs.spectrum_need,
     "closest_pair": needs.angle_need,
-    "sweep": needs.kernel_need,
+    "sweep": needs.sweep_need,
     "descent": needs.kernel_need,
     "sgd": needs.train_need,
 }
@@ -22,7 +22,7 @@ WORK = {
     "kernel": cluster.kernel_work,
     "spectrum": cluster.spectrum_work,
     "closest_pair": cluster.angle_work,
-    "sweep": cluster.kernel_work,
+    "sweep": cluster.sweep_work,
     "descent": cluster.descent_work,
     "sgd": cluster.train_work,
 }
@@ -35,22 +35,40 @@ def need(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Need | None
     return _at_sizes(NEEDS[rule], settings, rule, wildcards)
 
 
+def work(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Work | None:
+    """What a job computes, reads and writes; None as in `need`."""
+    return _at_sizes(WORK[rule], settings, rule, wildcards)
+
+
+def memory(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int | None:
+    """Bytes of a job; None as in `need`."""
+    if rule == "dataset":
+        return _at_sizes(cluster.dataset_need, settings, rule, wildcards)
+    found = need(settings, rule, wildcards)
+    return found and found.bytes + (needs.CUDA if settings["device"] == "cuda" else 0)
+
+
+def file_bytes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int:
+    """Size of a job's file: of samples and kernels; others are small, and count as 0."""
+    sizes = _sizes(settings, rule, wildcards)
+    if sizes and rule == "kernel":
+        n = sizes["block"]
+        return needs.kernel_file_bytes(sizes["seeds"], sizes["samples"] // n, n)
+    if sizes and rule == "dataset":
+        return needs.FLOAT32 * (sizes["samples"] + sizes["test_samples"]) * sizes["features"]
+    return 0
+
+
 def megabytes(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
     """`mem_mb` of a job."""
-    if rule == "dataset":
-        count = _at_sizes(cluster.dataset_need, settings, rule, wildcards)
-    else:
-        found = need(settings, rule, wildcards)
-        count = found and found.bytes + (needs.CUDA if settings["device"] == "cuda" else 0)
-    return cluster.megabytes(count, attempt)
+    return cluster.megabytes(memory(settings, rule, wildcards), attempt)
 
 
 def minutes(
     settings: dict, rule: str, wildcards: Mapping[str, str], cores: float, attempt: int
 ) -> int:
     """`runtime` of a job."""
-    work: Work | None = _at_sizes(WORK[rule], settings, rule, wildcards)
-    return cluster.minutes(work, cores, attempt)
+    return cluster.minutes(work(settings, rule, wildcards), cores, attempt)
 
 
 def threads(settings: dict, rule: str, wildcards: Mapping[str, str], cores: int | None) -> int:
@@ -102,6 +120,7 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         "features": features,
         "hours": config.audio_hours(settings, name),
         "depth": int(wildcards.get("depth", 0)),
+        "linear": wildcards.get("network") == "linear" or wildcards.get("depth") == "0",
         "width": experiment["width"],
         "seeds": len(experiment["seeds"]),
     }

@@ -21,7 +21,7 @@ from pathlib import Path
 
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = ("plan", "run", "why")  # folders and modules of the package
+NO_NUMBERS = ("plan", "predict", "run", "why")  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "array_api_compat": "array-api-compat",

@@ -89,26 +89,34 @@ def available_memory(device: Device = "cpu") -> int:
 
 
 def _left_in_group(root: Path = Path("/sys/fs/cgroup"), group_file: Path = OWN_GROUP) -> float:
-    """Bytes below the limits of this process's control group (v2) and those above it."""
+    """Bytes below the limits of this process's control group, of version 2 or 1, and those above
+    it."""
     left = math.inf
     for line in group_file.read_text().splitlines() if group_file.is_file() else ():
-        if line.startswith("0::/"):
-            group = root / line.removeprefix("0::/")
-            while group.is_relative_to(root):
-                left = min(left, _below_limit(group))
-                group = group.parent
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, files = root, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            top, files = root / "memory", names
+        else:
+            continue
+        group = top / path.strip("/")
+        while group.is_relative_to(top):
+            left = min(left, _below_limit(group, *files))
+            group = group.parent
     return left
 
 
-def _below_limit(group: Path) -> float:
+def _below_limit(group: Path, limit_file: str, used_file: str, cached_name: str) -> float:
     try:
-        limit = (group / "memory.max").read_text().strip()
-        used = int((group / "memory.current").read_text())
+        limit = (group / limit_file).read_text().strip()
+        used = int((group / used_file).read_text())
         statistics = (group / "memory.stat").read_text().split()
     except OSError:
         return math.inf
     if limit == "max":
         return math.inf
     # cached files count as used, but the kernel drops them for a process that needs memory
-    cached = int(statistics[statistics.index("inactive_file") + 1])
+    cached = int(statistics[statistics.index(cached_name) + 1])
     return int(limit) - used + cached

@@ -3,6 +3,7 @@
 The Snakefile reads this for the jobs' `mem_mb`: standard library only.
 """
 
+import math
 from typing import NamedTuple
 
 FLOAT64, FLOAT32 = 8, 4
@@ -11,6 +12,10 @@ TORCH = 250_000_000  # more, with torch
 CUDA = 3_000_000_000  # more of the host's, with torch's CUDA build at work; not measured
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
 GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libraries' workspace
+BY_HALF_FROM = 2001  # samples in a kernel: `ntkcond.ntk.spectrum.FULL_SPECTRUM_UP_TO` and one
+PANEL = 576  # of `ntkcond.arrays.half`
+KERNEL_CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
+BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 TEST_ROWS = 2000  # test samples that pass through the networks at once
@@ -27,13 +32,19 @@ class Need(NamedTuple):
 def kernel_need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
     """Computing NTKs: the factors of one block and a few tiles; K itself goes to its file."""
     what = f"the NTK of {block} samples at depth {depth}, width {width}"
-    computing = _factors(block, features, depth, width) + TILES + FLOAT64 * samples * features
+    computing = _factors(block, features, depth, width) + TILES + FLOAT32 * samples * features
     return Need(what, INTERPRETER + computing, "Lower block or width in the config")
 
 
 def kernel_file_bytes(seeds: int, blocks: int, block: int) -> int:
-    """Size of a kernel file: every seed's and block's (n, n) float64 matrix."""
-    return FLOAT64 * seeds * blocks * block**2
+    """Size of a kernel file: every seed's and block's (n, n) float64 matrix; of a large one the
+    tiles on and below the diagonal."""
+    entries = block**2
+    if block >= BY_HALF_FROM:
+        rows, columns = KERNEL_CHUNK
+        stops = range(rows, block + rows, rows)
+        entries = sum(rows * columns * math.ceil(min(stop, block) / columns) for stop in stops)
+    return FLOAT64 * seeds * blocks * entries
 
 
 def angle_need(samples: int, features: int, depth: int, width: int) -> Need:
@@ -45,11 +56,25 @@ def angle_need(samples: int, features: int, depth: int, width: int) -> Need:
 
 
 def spectrum_need(block: int, samples: int, features: int) -> Need:
-    """Eigenvalues: one kernel, overwritten; a small one and two copies."""
-    copies = 1 if block > 2000 else 3
-    computing = FLOAT64 * (copies * block**2 + (samples + block) * features)
+    """Eigenvalues: of a kernel that is read from its file."""
+    computing = _spectrum(block) + FLOAT64 * (samples + block) * features
     what = f"the spectrum of an NTK of {block} samples"
     return Need(what, INTERPRETER + computing, "Lower block in the config")
+
+
+def sweep_need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
+    """NTKs in memory, one after the other, and their eigenvalues; of the largest."""
+    kernel = kernel_need(block, samples, features, depth, width)
+    bands = 12 * FLOAT64 * min(BAND * block, BAND_ENTRIES)
+    return kernel._replace(bytes=kernel.bytes + _spectrum(block) + bands)
+
+
+def _spectrum(block: int) -> int:
+    """A small kernel and two copies; half of a large one, overwritten, a band of it while it is
+    read, and Lanczos' vectors."""
+    if block < BY_HALF_FROM:
+        return FLOAT64 * 3 * block**2
+    return FLOAT64 * (block * (block + PANEL) // 2 + 4 * PANEL**2 + 30 * block)
 
 
 def train_need(
@@ -70,6 +95,7 @@ def train_need(
 
 
 def _factors(n: int, features: int, depth: int, width: int) -> int:
-    """Activations and back-propagated vectors of every layer, inputs and weights, in float64."""
-    inputs_and_weights = 2 * n * features + width * features + depth * width**2
-    return FLOAT64 * (inputs_and_weights + (2 * depth + 1) * n * width)
+    """Inputs, activations and back-propagated vectors of every layer, one more while they are made,
+    and weights, in float64."""
+    weights = width * features + depth * width**2
+    return FLOAT64 * (n * features + weights + (2 * depth + 2) * n * width)

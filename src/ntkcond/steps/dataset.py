@@ -17,6 +17,8 @@ def main(arguments: Namespace) -> None:
     chosen = choose(a)
     if a.unit_norm:
         chosen = samples.with_unit_norm(chosen)
+    if a.distinct:
+        chosen = samples.distinct(chosen)
     for kind, count in chosen.left_out.items():
         command.log.warning("%s: left out: %d %s", a.output.stem, count, kind)
     for defect in samples.defects(chosen.x):
@@ -58,6 +60,7 @@ if __name__ == "__main__":
     options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
     options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
     options.add_argument("--unit-norm", type=command.truth, help="divide each sample by its norm")
+    options.add_argument("--distinct", type=command.truth, help="leave out repeats and zeros")
     options.add_argument("--features", type=int, help="dimension of the inputs")
     options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
     options.add_input("--file", help="custom: .npy, .npz or .h5")

@@ -11,7 +11,7 @@ from ntkcond.arrays.backend import Array, put, xp
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import rounding, spectrum_record
+from ntkcond.ntk.spectrum import diagonal, rounding, spectrum_record
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
@@ -110,7 +110,7 @@ def _spectrum(
             " descent.depths, or scale the samples down"
         )
     # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-    error = rounding(network, x.shape[1]) * float(xp(kernel).linalg.trace(kernel))
+    error = rounding(network, x.shape[1]) * float(diagonal(kernel).sum())
     record = spectrum_record(kernel, rank_bound(inputs, network), error)
     return {name: value for name, value in record.items() if name != "eigenvalues"}
 

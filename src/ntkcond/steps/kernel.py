@@ -11,13 +11,14 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import kernel_file_bytes, kernel_need
+from ntkcond.run.needs import BY_HALF_FROM, KERNEL_CHUNK, kernel_file_bytes, kernel_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
 
 
 def main(arguments: Namespace) -> None:
-    """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile."""
+    """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile; large kernels by half: above
+    the diagonal's tiles, NaN, which takes no room on the disk."""
     a = arguments
     network = network_options.network(a)
     device = resolve_device(a.device)
@@ -48,7 +49,9 @@ def main(arguments: Namespace) -> None:
             network_options.settings(a), seeds=a.seeds, block=n, samples=samples,
             features=features, left_out=samples - blocks * n,
         )  # fmt: skip
-        kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8")
+        by_half = n >= BY_HALF_FROM
+        options = {"chunks": (1, 1, *KERNEL_CHUNK), "fillvalue": np.nan} if by_half else {}
+        kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8", **options)
         count = len(a.seeds) * blocks * tile_count(n, tile_size(put(x[:1], device)))
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
         for s, b, (rows, columns, values) in progress(tiles(), count, label):
@@ -59,7 +62,8 @@ def main(arguments: Namespace) -> None:
                     " float64. Lower the depth, or scale the samples down"
                 )
             kernel[s, b, rows, columns] = values
-            kernel[s, b, columns, rows] = values.T
+            if not by_half:
+                kernel[s, b, columns, rows] = values.T
 
 
 if __name__ == "__main__":

@@ -1,19 +1,34 @@
 """Eigenvalues and κ of every NTK: results/spectra/{dataset}/{network}/depth{L}.h5."""
 
+import math
 from argparse import Namespace
 
 import h5py
 import numpy as np
 
-from ntkcond.arrays.backend import Array, Device, put, xp
+from ntkcond.arrays.backend import Array, Device, put, to_numpy
+from ntkcond.arrays.half import Half, read_half
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.empirical import ntk_product
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import linear_spectrum_record, rounding, spectrum_record, with_norm
+from ntkcond.ntk.spectrum import (
+    FULL_SPECTRUM_UP_TO,
+    RESOLVED,
+    SINGULAR,
+    diagonal,
+    linear_size,
+    linear_spectrum_record,
+    rounding,
+    spectrum_record,
+    with_norm,
+    with_proof,
+)
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import spectrum_need
-from ntkcond.run.progress import progress
+from ntkcond.run.progress import progress, timed
 from ntkcond.steps import network_options
 
 
@@ -52,10 +67,27 @@ def main(arguments: Namespace) -> None:
                     kernel = read_kernel(kernels, (s, b), device)
                     if linear:
                         moved = put(block.astype(np.float64), device)
-                        yield linear_spectrum_record(kernel, bounds[b], relative, moved, linear)
+                        kernel_error = relative * linear_size(moved, linear) ** 2
+                        record = linear_spectrum_record(kernel, bounds[b], relative, moved, linear)
                     else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-                        trace = float(xp(kernel).linalg.trace(kernel))
-                        yield spectrum_record(kernel, bounds[b], relative * trace)
+                        kernel_error = relative * float(diagonal(kernel).sum())
+                        record = spectrum_record(kernel, bounds[b], kernel_error)
+                    if isinstance(kernel, Half):
+                        del kernel  # its memory
+                        with timed("residual of the eigenvector"):
+                            residual = _residual(network, seed, block, record, device)
+                        if residual > 3 * record["lambda_min_error"]:
+                            raise UserError(
+                                f"{a.kernel}: is not the NTK of {a.dataset.stem}: its eigenvector"
+                                f" has a residual of {residual:.3g}. Delete it, and snakemake makes"
+                                " the right one"
+                            )
+                        record["smallest_residual"] = residual
+                        if a.prove_smallest and record["verdict"] == RESOLVED:
+                            kernel = read_kernel(kernels, (s, b), device)
+                            record |= with_proof(record, kernel, kernel_error)
+                            del kernel
+                    yield record
 
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
         spectra = list(progress(records(), seeds * blocks, label))
@@ -70,19 +102,30 @@ def main(arguments: Namespace) -> None:
         )  # fmt: skip
 
 
-def read_kernel(kernels: h5py.Dataset, which: tuple[int, int], device: Device) -> Array:
-    """One of them, by bands of rows of some 64 MB: of a GPU's kernel the host never holds more."""
+def _residual(network: MLP, seed: int, block: np.ndarray, record: dict, device: Device) -> float:
+    """‖K v − λ_min v‖ with K v from the gradients themselves, not from the kernel file; NaN of a
+    singular kernel, whose eigenvector is not computed."""
+    if record["verdict"] == SINGULAR:
+        return math.nan
+    gradients = network.initial_gradients(seed, block.shape[1], device)
+    vector = record["smallest_eigenvector"]
+    product = ntk_product(gradients, put(block.astype(np.float64), device), put(vector, device))
+    return float(np.linalg.norm(to_numpy(product) - record["lambda_min"] * vector))
+
+
+def read_kernel(kernels: h5py.Dataset, which: tuple[int, int], device: Device) -> Array | Half:
+    """One of them; a large one by half."""
     n = kernels.shape[-1]
-    like = put(np.empty(0), device)
-    kernel = xp(like).empty((n, n), dtype=like.dtype, device=device)
-    band = max(1, 2**23 // n)
-    for start in range(0, n, band):
-        rows = slice(start, min(start + band, n))
-        kernel[rows] = put(kernels[(*which, rows)], device)
-    return kernel
+    if n <= FULL_SPECTRUM_UP_TO:
+        return put(kernels[which], device)
+    with timed("reading the kernel"):
+        return read_half(n, lambda rows, columns: kernels[(*which, rows, columns)], device)
 
 
 if __name__ == "__main__":
     options = network_options.parser(__doc__)
     options.add_input("--kernel", required=True, help="results/kernels/…/*.h5")
+    options.add_argument(
+        "--prove-smallest", type=command.truth, help="by a second factor: no eigenvalue is below"
+    )
     command.run(main, options)

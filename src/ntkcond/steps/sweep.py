@@ -16,7 +16,7 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import kernel_need
+from ntkcond.run.needs import sweep_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
 
@@ -36,7 +36,7 @@ def main(arguments: Namespace) -> None:
         raise UserError(f"{a.dataset}: has {samples} samples, fewer than any n asked for. Lower it")
     finite = [int(width) for width in a.widths if width != math.inf]
     largest = max(finite, default=1)
-    require_memory(kernel_need(max(sizes), samples, features, max(a.depths), largest), device)
+    require_memory(sweep_need(max(sizes), samples, features, max(a.depths), largest), device)
     blocks = None if a.blocks == "all" else a.blocks
     points = list(product(a.depths, a.widths, sizes))
 

@@ -1,0 +1,75 @@
+"""What `ntkcond.why` and `ntkcond.predict` share: a question about one result, and its job.
+
+Both take --configfile, --config and --directory as Snakemake does, and run nothing."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from ntkcond.plan import config, missing
+from ntkcond.plan.freshness import Freshness
+from ntkcond.plan.graph import Graph, Job
+from ntkcond.run.errors import UserError
+
+
+class Question(NamedTuple):
+    """settings: the config; path: the result, from --directory, which is now the current folder;
+    job: its maker; missing: data sets that cannot be had, without which freshness.graph is."""
+
+    settings: dict
+    path: str
+    job: Job
+    freshness: Freshness
+    missing: list[missing.Missing]
+
+
+def parser(module: str, doc: str) -> argparse.ArgumentParser:
+    """The command line of `python -m ntkcond.{module}`."""
+    options = argparse.ArgumentParser(
+        prog=f"python -m ntkcond.{module}", description=doc.splitlines()[0]
+    )
+    options.add_argument("file", help="such as results/fig2.pdf")
+    options.add_argument("--configfile", nargs="+", default=[], metavar="FILE")
+    options.add_argument("--config", nargs="+", default=[], metavar="SETTING=VALUE")
+    options.add_argument("--directory", default=".", help="where the results are")
+    return options
+
+
+def asked(arguments: argparse.Namespace) -> Question:
+    """Raises UserError for a mistake in the config, or a file that no rule makes."""
+    project = Path.cwd()
+    if not Path(project, config.SCHEMA).is_file():
+        raise UserError(f"{project}: has no {config.SCHEMA}. Run this where you run snakemake")
+    settings = _settings(project, arguments)
+    config.check(settings, project)
+    if not Path(arguments.directory).is_dir():
+        raise UserError(f"{arguments.directory}: no such folder. Correct --directory")
+    os.chdir(arguments.directory)
+    graph = Graph(settings, project)
+    path = os.path.relpath(arguments.file)
+    job = graph.maker(path)
+    if job is None:
+        folder, below, rest = arguments.file.partition("/results/")
+        hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
+        raise UserError(f"{path}: no rule makes this file. {hint}")
+    graph, found = missing.graph_without(Freshness(graph), [job])
+    return Question(settings, path, graph.maker(path), Freshness(graph), found)
+
+
+def _settings(project: Path, arguments: argparse.Namespace) -> dict:
+    from snakemake.utils import update_config
+
+    settings: dict = {}
+    for name in ("config.yaml", *arguments.configfile):
+        path = Path(project, name)
+        if not path.is_file():
+            raise UserError(f"{path}: no such file. Correct --configfile")
+        update_config(settings, config.from_yaml(path.read_text("utf-8"), str(path)) or {})
+    for entry in arguments.config:
+        key, equals, value = entry.partition("=")
+        if not equals:
+            raise UserError(f"--config {entry}: must be SETTING=VALUE")
+        update_config(settings, {key: config.from_yaml(value, f"--config {key}")})
+    config.remove_unset(settings)
+    return settings

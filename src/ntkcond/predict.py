@@ -1,0 +1,139 @@
+"""What a result will cost: python -m ntkcond.predict results/fig2.pdf
+
+Time, memory and room on the disk of the jobs that would run, a line for each rule, at the rate of
+this machine's matrix products, measured first. Takes --configfile, --config and --directory as
+Snakemake does, and runs none of them."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ntkcond.plan import missing, requests
+from ntkcond.plan.cluster import Work
+from ntkcond.plan.graph import Job
+from ntkcond.plan.question import Question, asked, parser
+from ntkcond.run.errors import UserError
+from ntkcond.run.units import size
+
+# On one machine; a cluster's requests are for a slower one (`ntkcond.plan.cluster`).
+START = 0.5  # seconds: a job of this workflow without its work
+BYTES_PER_SECOND = 0.5e9  # a local disk, through HDF5
+ROW = "{:<14}{:>6}{:>16}{:>11}{:>11}   {}"
+
+
+class Cost(NamedTuple):
+    """Of a job. seconds: with all cores at work; memory, disk: bytes; unknown: all of these, of a
+    user's own data set before its file is there; then they are 0."""
+
+    rule: str
+    name: str
+    seconds: float
+    memory: int = 0
+    disk: int = 0
+    unknown: bool = False
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Prints a table. Raises UserError for a mistake."""
+    question = asked(arguments)
+    jobs = to_run(question)
+    if not jobs:
+        print(f"{question.path} is up to date: nothing would run")
+        return
+    rate = measured_rate()
+    costs = [cost(question.settings, job, rate) for job in jobs]
+    cores = len(os.sched_getaffinity(0))
+    print(f"{cores} cores, {rate / 1e9:.0f} Gflop/s in matrix products (measured now)\n")
+    print(ROW.format("rule", "jobs", "time", "memory", "on disk", "longest job"))
+    for rule in dict.fromkeys(one.rule for one in costs):
+        print(_row(rule, [one for one in costs if one.rule == rule]))
+    print(_row("in all", costs).rpartition("  ")[0].rstrip())
+    if not question.settings["keep_kernels"]:
+        print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
+    unknown = [one.name for one in costs if one.unknown]
+    if unknown:
+        print(f"not counted, of unknown size before the data are read: {', '.join(unknown)}")
+    if question.missing:
+        print(missing.in_words(question.missing))
+
+
+def _row(name: str, costs: list[Cost]) -> str:
+    longest = max(costs, key=lambda one: one.seconds)
+    return ROW.format(
+        name,
+        len(costs),
+        duration(sum(one.seconds for one in costs)),
+        size(max(one.memory for one in costs)),
+        size(sum(one.disk for one in costs)),
+        f"{longest.name}, {duration(longest.seconds)}",
+    )
+
+
+def to_run(question: Question) -> list[Job]:
+    """The jobs that Snakemake would run for the result, inputs first."""
+    graph, found = question.freshness.graph, {}
+
+    def visit(job: Job) -> None:
+        if job in found or _is_fresh(job):
+            return
+        for path in (path for paths in job.inputs.values() for path in paths):
+            maker = graph.maker(path)
+            if maker:
+                visit(maker)
+        found[job] = True
+
+    def _is_fresh(job: Job) -> bool:
+        there = all(Path(path).exists() for path in job.outputs)
+        return there and not question.freshness.differences(job)
+
+    visit(question.job)
+    return list(found)
+
+
+def cost(settings: dict, job: Job, rate: float) -> Cost:
+    """rate: Gflop/s of matrix products. An artefact, which only reads tables, costs its start."""
+    name = "/".join([job.rule, *job.wildcards.values()])
+    if job.rule not in requests.WORK:
+        return Cost(job.rule, name, START)
+    work: Work | None = requests.work(settings, job.rule, job.wildcards)
+    if work is None:
+        return Cost(job.rule, name, 0, unknown=True)
+    seconds = START + work.operations / rate + work.bytes / BYTES_PER_SECOND
+    memory = requests.memory(settings, job.rule, job.wildcards)
+    disk = requests.file_bytes(settings, job.rule, job.wildcards)
+    return Cost(job.rule, name, seconds, memory, disk)
+
+
+def measured_rate(n: int = 2048, times: int = 5) -> float:
+    """Operations a second in products of (n, n) float64 matrices on all cores, the best of some."""
+    import numpy as np
+
+    from ntkcond.run.machine import use_threads
+
+    use_threads(None)
+    a, out, seconds = np.ones((n, n)), np.empty((n, n)), []
+    for _ in range(times + 1):  # the first starts the threads
+        start = time.perf_counter()
+        np.matmul(a, a, out=out)
+        seconds.append(time.perf_counter() - start)
+    return 2 * n**3 / min(seconds)
+
+
+def duration(seconds: float) -> str:
+    """In words: `duration(100)` is '1 min 40 s'."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+if __name__ == "__main__":
+    try:
+        main(parser("predict", __doc__).parse_args())
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")
