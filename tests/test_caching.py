@@ -24,7 +24,7 @@ from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.digests import SOURCE
 from ntkcond.run.record import read
 from speech import write_corpus
-from workflow import ROOT, SMALL, copy_of_the_project, planned, snakemake, write_config
+from workflow import MADE, ROOT, SMALL, copy_of_the_project, planned, snakemake, write_config
 
 
 def documented() -> dict[str, str]:
@@ -392,7 +392,7 @@ CHANGES: dict[str, list[Change]] = {
     "`steps/NAME.py` of a computing step": [code(f"steps/{name}.py") for name in COMPUTING],
     "`datasets/NAME.py` of a data set": [code("datasets/digits.py"), code("datasets/synthetic.py")],
     "`artefacts/NAME.py` of an artefact": [
-        code(f"artefacts/{name}.py") for name in sorted(SPECS) if name != "claims"
+        code(f"artefacts/{name}.py") for name in sorted(MADE) if name != "claims"
     ],
     **{
         ", ".join(f"`{name}.py`" for name in names): [code(f"{name}.py") for name in tried]
@@ -510,7 +510,7 @@ def runs_after(line: str, number: int) -> str:
             "dataset of digits, dataset of digits_unit",
             "dataset of synthetic",
         )[number],
-        "that artefact": lambda: sorted(SPECS.keys() - {"claims"})[number],
+        "that artefact": lambda: sorted(MADE.keys() - {"claims"})[number],
     }.get(cell)
     return name() if name else cell
 
@@ -529,7 +529,7 @@ def test_versions_of_numpy_h5py_and_pandas_are_in_the_records_of_their_users(fin
     """Too much runs for a line: all that computes, or all that writes tables."""
     digits = read(finished / "results/datasets/digits.h5")["versions"]
     assert {"numpy", "h5py", "scikit-learn"} <= digits.keys() and "torch" not in digits
-    for name in SPECS:
+    for name in MADE:
         versions = read(finished / f"results/provenance/{name}.json")["versions"]
         assert {"pandas", "h5py"} <= versions.keys()
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntkcond.artefacts.registry import SPECS
 from ntkcond.run.digests import code_digests
 from ntkcond.run.record import short_digest
-from workflow import SMALL, skip, snakemake, write_config
+from workflow import MADE, SMALL, skip, snakemake, write_config
 
-FIGURES = {f"results/{name}.png" for name, spec in SPECS.items() if ".png" in spec.files}
+FIGURES = {f"results/{name}.png" for name, spec in MADE.items() if ".png" in spec.files}
 # Every epoch of every run; the same as a .csv, for reading.
 LEFT_OUT = {"training.csv", "table_epochs.md", "table_generalization.md"}
 

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from http_server import served
-from ntkcond.artefacts.registry import SPECS
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk
 from workflow import (
     KERNELS,
+    MADE,
     SMALL,
     environment,
     planned,
@@ -28,7 +28,7 @@ from workflow import (
 
 
 def test_every_artefact_is_made(finished):
-    for name, spec in SPECS.items():
+    for name, spec in MADE.items():
         for suffix in spec.files:
             assert (finished / f"results/{name}{suffix}").stat().st_size > 0
     table = pd.read_csv(finished / "results/fig2.csv")

@@ -17,7 +17,11 @@ import pandas as pd
 import pytest
 import yaml
 
+from ntkcond.artefacts.registry import SPECS
+
 ROOT = Path(__file__).parents[1]
+# The artefacts that the default config makes; this one is for whole data sets.
+MADE = {name: spec for name, spec in SPECS.items() if name != "fig_whole"}
 PROJECT = ("Snakefile", "config.yaml", "config", "profiles", "src", "workflow")
 SMALL = {
     "seeds": [1, 32],

@@ -8,13 +8,12 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from ntkcond.plan import missing, requests
 from ntkcond.plan.cluster import Work
 from ntkcond.plan.graph import Job
-from ntkcond.plan.question import Question, asked, parser
+from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
@@ -39,7 +38,7 @@ class Cost(NamedTuple):
 def main(arguments: argparse.Namespace) -> None:
     """Prints a table. Raises UserError for a mistake."""
     question = asked(arguments)
-    jobs = to_run(question)
+    jobs = missing.running(question.freshness, question.job)
     if not jobs:
         print(f"{question.path} is up to date: nothing would run")
         return
@@ -55,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
     unknown = [one.name for one in costs if one.unknown]
     if unknown:
-        print(f"not counted, of unknown size before the data are read: {', '.join(unknown)}")
+        print(f"not counted, unknown before the data are there: {', '.join(unknown)}")
     if question.missing:
         print(missing.in_words(question.missing))
 
@@ -72,30 +71,12 @@ def _row(name: str, costs: list[Cost]) -> str:
     )
 
 
-def to_run(question: Question) -> list[Job]:
-    """The jobs that Snakemake would run for the result, inputs first."""
-    graph, found = question.freshness.graph, {}
-
-    def visit(job: Job) -> None:
-        if job in found or _is_fresh(job):
-            return
-        for path in (path for paths in job.inputs.values() for path in paths):
-            maker = graph.maker(path)
-            if maker:
-                visit(maker)
-        found[job] = True
-
-    def _is_fresh(job: Job) -> bool:
-        there = all(Path(path).exists() for path in job.outputs)
-        return there and not question.freshness.differences(job)
-
-    visit(question.job)
-    return list(found)
-
-
 def cost(settings: dict, job: Job, rate: float) -> Cost:
-    """rate: Gflop/s of matrix products. An artefact, which only reads tables, costs its start."""
+    """rate: operations a second in matrix products. An artefact, which only reads tables, costs its
+    start; a corpus that may have to be downloaded is unknown."""
     name = "/".join([job.rule, *job.wildcards.values()])
+    if job.rule == "corpus":
+        return Cost(job.rule, name, 0, unknown=True)
     if job.rule not in requests.WORK:
         return Cost(job.rule, name, START)
     work: Work | None = requests.work(settings, job.rule, job.wildcards)

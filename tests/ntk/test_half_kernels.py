@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import h5py
@@ -138,3 +139,44 @@ def test_a_large_kernel_that_is_not_that_of_its_network_is_refused(tmp_path):
         )
     assert "is not the NTK of mine" in (tmp_path / "log").read_text("utf-8")
     assert not (tmp_path / "s.h5").exists()
+
+
+def test_a_right_kernel_is_accepted_where_its_smallest_eigenvalue_is_lost(tmp_path):
+    """Nearly parallel samples: the residual of Lanczos' own vector would be far above the bound."""
+    n = FULL_SPECTRUM_UP_TO + 1
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["x"] = (inputs(n, 20) + 1000).astype(np.float32)
+    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block all")
+    run(tmp_path, "spectrum", f"--output {tmp_path}/spectrum.h5 --kernel {tmp_path}/kernel.h5")
+    with h5py.File(tmp_path / "spectrum.h5") as file:
+        assert file["verdict"].asstr()[0, 0] == "unresolved"
+        assert file["smallest_residual"][0, 0] <= file["lambda_min_error"][0, 0]
+
+
+def test_a_proof_is_asked_for_where_only_some_blocks_can_have_one(tmp_path):
+    n = FULL_SPECTRUM_UP_TO + 1
+    x = inputs(2 * n, FEATURES).astype(np.float32)
+    x[7] = x[3]
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["x"] = x
+    files = f"--output {tmp_path}/spectrum.h5 --kernel {tmp_path}/kernel.h5"
+    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block {n}")
+    run(tmp_path, "spectrum", f"{files} --prove-smallest true")
+    with h5py.File(tmp_path / "spectrum.h5") as file:
+        assert list(file["verdict"].asstr()[0]) == ["singular", "resolved"]
+        above, smallest = file["smallest_is_above"][0], file["lambda_min"][0]
+    assert np.isnan(above[0]) and 0 < above[1] < smallest[1]
+
+
+def test_a_sweep_holds_one_kernel_at_a_time(monkeypatch):
+    made, alive = [], []
+
+    def record(kernel, samples, network) -> dict:
+        alive.append(sum(reference() is not None for reference in made))
+        made.append(weakref.ref(kernel.panels[0]))
+        return {}
+
+    monkeypatch.setattr("ntkcond.ntk.measure._record", record)
+    n = FULL_SPECTRUM_UP_TO + 1
+    list(measure(inputs(3 * n, 3).astype(np.float32), network("relu", 1, np.inf), n, 3, [0], "cpu"))
+    assert alive == [0, 0, 0]

@@ -81,7 +81,7 @@ def test_requests_are_above_what_was_measured():
     }
     for step, (peak, seconds) in measured.items():
         sizes = (n, samples, d, depth, m)
-        need = getattr(needs, f"{step}_need")(*(sizes if step == "kernel" else (n, samples, d)))
+        need = getattr(needs, f"{step}_need")(*sizes)
         work = getattr(cluster, f"{step}_work")(*sizes, 1)
         assert cluster.megabytes(need.bytes, 1) * 1e6 > peak + cluster.SNAKEMAKE
         assert 60 * (cluster.minutes(work, 1, 1) - cluster.START) > seconds

@@ -50,7 +50,7 @@ JOBS = {
     ),
     "spectrum": (
         of(),
-        needs.spectrum_need(500, **MNIST),
+        needs.spectrum_need(500, depth=4, width=256, **MNIST),
         cluster.spectrum_work(500, depth=4, width=256, seeds=3, **MNIST),
     ),
     "closest_pair": (

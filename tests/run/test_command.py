@@ -114,7 +114,7 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
 def test_too_little_memory_is_said_before_the_work():
     with pytest.raises(UserError, match=r"NTK of 10000000 samples needs 400\.\d TB of memory, .*"
                        r"are free\. Lower block"):  # fmt: skip
-        machine.require_memory(spectrum_need(10_000_000, 10_000_000, 10))
+        machine.require_memory(spectrum_need(10_000_000, 10_000_000, 10, 3, 512))
     machine.require_memory(Need("nothing", 1, ""))
 
 

@@ -1,6 +1,7 @@
 """The package's layers: imports point down, the plan is light, and nothing in `run` is computed."""
 
 import ast
+import inspect
 import shutil
 import subprocess
 import sys
@@ -221,6 +222,8 @@ def test_what_run_says_again_of_computed_code_is_the_same():
     assert 3 * needs.FLOAT64 * tile * empirical.WIDTH * tile == needs.TILES
     assert needs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
     assert needs.PANEL == half.PANEL
+    rows = inspect.signature(empirical.ntk_product).parameters["rows"]
+    assert rows.default == needs.PRODUCT_ROWS
     assert (needs.BAND, needs.BAND_ENTRIES) == (infinite_width.BAND, infinite_width.BAND_ENTRIES)
 
 

@@ -97,6 +97,7 @@ def roundings(n: int) -> int:
 
     A product and its sum within a block column: PANEL; this and later ones, added to the entry:
     PARTIAL_SUMS each; the square on the diagonal: PANEL; a division, also by a reciprocal: two.
+    Triangular solves are taken for substitutions, as they are on a CPU.
     """
     return 2 * min(n, PANEL) + PARTIAL_SUMS * math.ceil(n / PANEL) + 2
 

@@ -27,7 +27,8 @@ A row for each NTK: data set, activation, depth, width, seed and block of ``n`` 
   non-zero spectrum;
 - ``smallest_residual``, where an n is above 2,000: ‖K v − λ_min v‖ for the eigenvector v found in
   the kernel file, with K v from the gradients themselves;
-- ``smallest_is_above``, with ``prove_smallest``: a proven lower bound on every eigenvalue.
+- ``smallest_is_above``, with ``prove_smallest``: no eigenvalue is below. This is proven of the
+  stored K; the rounding of K itself is estimated.
 
 **The paper** has no such table. Its §5.2 reports the mean κ over five initialisations, as a
 figure. Its authors' scripts average it over blocks of 512 samples, from a float32 solver without

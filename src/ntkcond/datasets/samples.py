@@ -131,6 +131,8 @@ def distinct(samples: Samples) -> Samples:
     """Without zero samples and those that repeat an earlier one, which make κ infinite; their
     numbers are in left_out. Test samples stay."""
     index, duplicates, zeros = distinct_rows(samples.x)
+    if not len(index):
+        raise UserError("distinct: all samples are zero, so none is left. Check the data")
     counts = {"samples that repeat an earlier one": duplicates, "samples that are zero": zeros}
     left_out = {**samples.left_out, **{kind: count for kind, count in counts.items() if count}}
     words = samples.about["preprocessing"] + "; each once"

@@ -5,7 +5,7 @@ Small kernels, in memory: one row for each, with a part of the results that the 
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -57,15 +57,26 @@ def _of_seed(
     if network.width == math.inf:
         angle = _smallest_angle(distinct, network)
         ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
-        kernels = (ntk(block, network) for block in inputs)
+
+        def kernel(samples: np.ndarray) -> Array | Half:
+            return ntk(samples, network)
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
         angle = _angle(network.layer_gradients(put(distinct, device), weights))
-        ntk = empirical_ntk_half if by_half else empirical_ntk
-        kernels = _kernels(ntk, inputs, network, weights, device)
-    return [
-        {"seed": seed, "block": block, "min_angle_deg": angle, **_record(kernel, samples, network)}
-        for block, (kernel, samples) in enumerate(zip(kernels, inputs, strict=True))
+        empirical = empirical_ntk_half if by_half else empirical_ntk
+
+        def kernel(samples: np.ndarray) -> Array | Half:
+            x = put(samples.astype(np.float64), device)
+            return empirical(network.layer_gradients(x, weights))
+
+    return [  # no name keeps a kernel: the next one needs its memory
+        {
+            "seed": seed,
+            "block": block,
+            "min_angle_deg": angle,
+            **_record(kernel(samples), samples, network),
+        }
+        for block, samples in enumerate(inputs)
     ]
 
 
@@ -75,13 +86,6 @@ def _angle(factors: list[LayerGradient]) -> float:
         return closest_pair(factors).angle_deg
     except UserError:
         return math.nan
-
-
-def _kernels(
-    ntk: Callable, inputs: np.ndarray, network: MLP, weights: list[Array], device: Device
-) -> Iterator[Array | Half]:
-    for block in inputs:
-        yield ntk(network.layer_gradients(put(block.astype(np.float64), device), weights))
 
 
 def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:

@@ -26,7 +26,8 @@ RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
 class Extremes(NamedTuple):
     """The ends of a spectrum. `error` bounds |computed − exact| for both of them. eigenvalues: all
-    of them, (n,) ascending; or else vector: the eigenvector of λ_min, (n,) of norm 1."""
+    of them, (n,) ascending; or else vector: the eigenvector of λ_min, (n,) of norm 1, which has
+    ‖K v − λ v‖ ≤ error up to the rounding of that product."""
 
     lambda_max: float
     lambda_min: float
@@ -103,6 +104,7 @@ def _cholesky_lanczos(kernel: Half, kernel_error: float) -> Extremes:
     # The residual adds a hundredth to the bound at most. Where λ_min is lost in rounding, it lies
     # among many others, and 10⁻¹⁰ would take thousands of products.
     tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * error * value)]
+    # K⁻¹ v in place of v: of v, K v − λ v may be κ times as large
     with timed("λ_min"):
         inverse, inverse_residual, vector = _largest(
             n, lambda v: solve(kernel, v), tolerances, basis=20
@@ -153,9 +155,9 @@ def _largest(
     tolerances: Sequence[Callable[[float], float]],
     basis: int,
 ) -> tuple[float, float, np.ndarray]:
-    """The largest eigenvalue of a symmetric operator, the norm of its residual and its vector, by
-    Lanczos, restarted after `basis` vectors. tolerances: relative residuals to reach one after the
-    other, by the eigenvalue that the one before has found."""
+    """The largest eigenvalue of a symmetric operator A, ‖A v − λ v‖ of the vector v that was found,
+    and A v/‖A v‖, by Lanczos, restarted after `basis` vectors. tolerances: relative residuals to
+    reach one after the other, by the eigenvalue that the one before has found."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
 
     def matvec(v: np.ndarray) -> np.ndarray:
@@ -169,7 +171,9 @@ def _largest(
             operator, k=1, which="LA", v0=vector, tol=tolerance(value), ncv=min(basis, n)
         )
         vector = vectors[:, 0]
-    return float(value), float(np.linalg.norm(matvec(vector) - value * vector)), vector
+    image = matvec(vector)
+    residual = float(np.linalg.norm(image - value * vector))
+    return float(value), residual, image / np.linalg.norm(image)
 
 
 def nonzero_eigenvalues(factor: Array, factor_error: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

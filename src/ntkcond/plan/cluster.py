@@ -105,18 +105,22 @@ def angle_work(samples: int, features: int, depth: int, width: int, seeds: int) 
 
 def spectrum_work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int,
-    linear: bool = False,
+    linear: bool = False, prove_smallest: bool = False,
 ) -> Work:  # fmt: skip
     """Eigenvalues of every kernel, all or the extreme ones; the factor that replaces K in linear
     networks, for each kernel and once a seed, and the rank of the inputs. linear: then a large
-    kernel of more samples than features is singular, and has no Cholesky factor."""
+    kernel of more samples than features is singular, and has no Cholesky factor. prove_smallest:
+    large ones are read again for a second."""
     blocks = samples // block
-    per_kernel = _spectrum(block, singular=linear and block > features)
+    singular = linear and block > features
+    per_kernel, reads = _spectrum(block, singular), 1
+    if prove_smallest and block >= BY_HALF_FROM and not singular:
+        per_kernel, reads = per_kernel + CHOLESKY * block**3, 2
     factor = 4 * block * features * min(block, features)
     per_seed = 4 * features**3 + 2 * (features + depth * width) * features**2
     return Work(
         seeds * (blocks * (per_kernel + factor) + per_seed) + blocks * factor,
-        kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
+        reads * kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
 
 

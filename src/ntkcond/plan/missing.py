@@ -125,13 +125,13 @@ def _read(freshness: Freshness, figure: str) -> set[str]:
     graph = freshness.graph
     of_list = [name for name, spec in SPECS.items() if spec.datasets == figure]
     artefacts = [name for name in of_list if SPECS[name].default] or of_list
-    jobs = {job for name in artefacts for job in _running(freshness, graph.job(name))}
+    jobs = {job for name in artefacts for job in running(freshness, graph.job(name))}
     return {job.wildcards["dataset"] for job in jobs if job.rule == "dataset"}
 
 
-def _running(freshness: Freshness, target: Job) -> set[Job]:
-    """The jobs that bring the target up to date. As in Snakemake, a missing file counts where a job
-    that runs takes it, and nowhere else."""
+def running(freshness: Freshness, target: Job) -> list[Job]:
+    """The jobs that bring the target up to date, inputs first. As in Snakemake, a missing file
+    counts where a job that runs takes it, and nowhere else."""
     graph = freshness.graph
     jobs = list(graph.upstream(target))  # inputs first
     inputs = {
@@ -141,12 +141,12 @@ def _running(freshness: Freshness, target: Job) -> set[Job]:
     for job in jobs:
         if freshness.differences(job) or inputs[job] & stale:
             stale.add(job)
-    running, wanted = set(), {target}
+    found, wanted = [], {target}
     for job in reversed(jobs):
         if job in wanted and (job in stale or not all(map(os.path.exists, job.outputs))):
-            running.add(job)
+            found.append(job)
             wanted |= inputs[job]
-    return running
+    return found[::-1]
 
 
 def _ask(graph: Graph, lacking: Mapping[str, list[str]]) -> dict[str, Answers]:

@@ -122,6 +122,7 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         "depth": int(wildcards.get("depth", 0)),
         "linear": wildcards.get("network") == "linear" or wildcards.get("depth") == "0",
         "width": experiment["width"],
+        "prove_smallest": experiment["prove_smallest"],
         "seeds": len(experiment["seeds"]),
     }
     if rule == "sgd":

@@ -112,11 +112,14 @@ def _below_limit(group: Path, limit_file: str, used_file: str, cached_name: str)
     try:
         limit = (group / limit_file).read_text().strip()
         used = int((group / used_file).read_text())
-        statistics = (group / "memory.stat").read_text().split()
     except OSError:
         return math.inf
     if limit == "max":
         return math.inf
     # cached files count as used, but the kernel drops them for a process that needs memory
-    cached = int(statistics[statistics.index(cached_name) + 1])
+    try:
+        statistics = (group / "memory.stat").read_text().split()
+        cached = int(statistics[statistics.index(cached_name) + 1])
+    except (OSError, ValueError):
+        cached = 0
     return int(limit) - used + cached

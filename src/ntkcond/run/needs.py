@@ -16,6 +16,7 @@ BY_HALF_FROM = 2001  # samples in a kernel: `ntkcond.ntk.spectrum.FULL_SPECTRUM_
 PANEL = 576  # of `ntkcond.arrays.half`
 KERNEL_CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
 BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
+PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 TEST_ROWS = 2000  # test samples that pass through the networks at once
@@ -55,9 +56,13 @@ def angle_need(samples: int, features: int, depth: int, width: int) -> Need:
     return Need(what, INTERPRETER + computing, "Lower samples or width in the config")
 
 
-def spectrum_need(block: int, samples: int, features: int) -> Need:
-    """Eigenvalues: of a kernel that is read from its file."""
+def spectrum_need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
+    """Eigenvalues of a kernel that is read from its file; then, of a large one, the residual."""
     computing = _spectrum(block) + FLOAT64 * (samples + block) * features
+    if block >= BY_HALF_FROM:
+        weights = width * features + depth * width**2
+        residual = _factors(min(block, PRODUCT_ROWS), features, depth, width) + 16 * weights
+        computing = max(computing, residual + FLOAT64 * (samples + block) * features)
     what = f"the spectrum of an NTK of {block} samples"
     return Need(what, INTERPRETER + computing, "Lower block in the config")
 

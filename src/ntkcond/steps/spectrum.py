@@ -52,7 +52,7 @@ def main(arguments: Namespace) -> None:
                     " snakemake makes the right one"
                 )
         seeds, blocks, n, _ = kernels.shape
-        require_memory(spectrum_need(n, *x.shape), device)
+        require_memory(spectrum_need(n, *x.shape, network.depth, network.width), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
         bounds = [rank_bound(block, network) for block in inputs]
         relative = rounding(network, features)
@@ -83,6 +83,8 @@ def main(arguments: Namespace) -> None:
                                 " the right one"
                             )
                         record["smallest_residual"] = residual
+                        if a.prove_smallest:
+                            record["smallest_is_above"] = math.nan
                         if a.prove_smallest and record["verdict"] == RESOLVED:
                             kernel = read_kernel(kernels, (s, b), device)
                             record |= with_proof(record, kernel, kernel_error)

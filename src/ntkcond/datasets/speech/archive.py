@@ -192,14 +192,29 @@ def _unpack(archive: Path, home: Path, subset: str, published: Subset) -> None:
         _clear(home, subset)
 
 
+# Python before 3.11.4, such as Debian 12's, has no filters.
+REFUSED: type[Exception] = getattr(tarfile, "FilterError", ValueError)
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    """Raises REFUSED for what would leave the folder or is no plain file."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extract(member, place, filter="data")
+        return
+    inside = Path(place, member.name).resolve().is_relative_to(place.resolve())
+    if not (inside and (member.isfile() or member.isdir())):
+        raise REFUSED("it has no place there")
+    tar.extract(member, place, set_attrs=False)
+
+
 def _unpacked(tar: tarfile.TarFile, place: Path, archive: Path) -> Iterator[None]:
     """Unpacks every member; yields after each FLAC file, whose number is known."""
     for member in tar:
         try:
             if PurePosixPath(member.name).parts[:1] != (FOLDER,):
-                raise tarfile.FilterError(f"it is not in {FOLDER}")
-            tar.extract(member, place, filter="data")
-        except tarfile.FilterError as error:
+                raise REFUSED(f"it is not in {FOLDER}")
+            _extract(tar, member, place)
+        except REFUSED as error:
             raise UserError(
                 f"{archive}: {member.name!r} would leave the folder or is no plain file ({error})."
                 " Nothing of it was kept. Get the archive from elsewhere"
