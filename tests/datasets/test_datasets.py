@@ -210,7 +210,9 @@ def test_a_file_that_is_there_is_never_touched(tmp_path):
     target.chmod(0o444)
     before = target.stat()
     fetch(target, Download([NOWHERE], MD5))
-    assert target.stat() == before
+    after = target.stat()
+    for name in ("st_ino", "st_mode", "st_size", "st_mtime_ns", "st_ctime_ns"):
+        assert getattr(after, name) == getattr(before, name)
     target.chmod(0o644)
     target.write_bytes(CONTENT[:-1])
     for check in (
