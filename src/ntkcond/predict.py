@@ -105,9 +105,9 @@ def measured_rate(n: int = 2048, times: int = 5) -> float:
 
 def duration(seconds: float) -> str:
     """In words: `duration(100)` is '1 min 40 s'."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"

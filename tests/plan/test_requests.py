@@ -72,8 +72,8 @@ JOBS = {
     ),
     "sweep": (  # at its largest: widths at one n
         of(sweep="width"),
-        needs.sweep_need(500, depth=3, width=2048, **MNIST),
-        cluster.sweep_work(500, depth=3, width=2048, seeds=2 * 2, **MNIST),
+        needs.sweep_need(500, blocks=4, depth=3, width=2048, **MNIST),
+        cluster.sweep_work(500, blocks=4, depth=3, width=2048, seeds=2 * 2, **MNIST),
     ),
 }  # fmt: skip
 
@@ -120,17 +120,25 @@ def test_block_all_is_all_samples():
 
 
 @pytest.mark.parametrize(
-    ("sweep", "block", "depth", "width"),
+    ("sweep", "block", "blocks", "depth", "width"),
     [
-        ("samples", 5000, 3, 256),
-        ("activations", 500, 10, 256),
-        ("infinite", 500, 10, 1),
-        ("first_layer", 500, 1, 256),
+        ("samples", 5000, 4, 3, 256),
+        ("activations", 500, 4, 10, 256),
+        ("infinite", 500, None, 10, 1),
+        ("first_layer", 500, 4, 1, 256),
     ],
 )
-def test_each_sweep_asks_for_its_largest_kernel(sweep, block, depth, width):
+def test_each_sweep_asks_for_its_largest_kernel(sweep, block, blocks, depth, width):
     found = requests.need(config(), "sweep", of(sweep=sweep))
-    assert found == needs.sweep_need(block, depth=depth, width=width, **MNIST)
+    assert found == needs.sweep_need(block, blocks, depth=depth, width=width, **MNIST)
+
+
+def test_a_sweep_over_all_blocks_needs_room_for_the_closest_pair_of_all_samples():
+    few, all_blocks = (
+        needs.sweep_need(512, blocks, depth=10, width=512, **MNIST).bytes for blocks in (4, None)
+    )
+    assert few < 1e9
+    assert all_blocks > needs.angle_need(depth=10, width=512, **MNIST).bytes
 
 
 @pytest.mark.parametrize("rule", [*JOBS, "dataset"])

@@ -220,8 +220,9 @@ def _subtract_at_once(target: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
 
 @functools.cache
 def _sums_apart() -> bool:
-    """Whether the BLAS adds PANEL terms to a result as PARTIAL_SUMS sums or fewer; MKL adds each by
-    itself. To 2⁶⁰, whose neighbours are 256 away, ones are added: sums below 128 are lost."""
+    """Whether the BLAS was seen to add PANEL terms to a result as PARTIAL_SUMS sums or fewer; MKL
+    adds each by itself. Ones are added to 2⁶⁰, whose neighbours are 256 away: of each sum at most
+    128 are lost, so that more sums would show, but for a shape that takes another path."""
     ones, target = np.ones((PANEL, PANEL)), np.full((PANEL, PANEL), -(2.0**60))
     _subtract_at_once(target, ones, ones)
     lost = PANEL - (-target - 2.0**60)

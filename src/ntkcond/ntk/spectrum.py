@@ -137,7 +137,8 @@ def backward_error(kernel: Half) -> float:
 
 
 def smallest_is_above(kernel: Half, sigma: float, kernel_error: float = 0.0) -> float | None:
-    """A proven lower bound on λ_min, σ less the error of the proof; None if there is no proof.
+    """A lower bound on λ_min, σ less the error of the proof; None if there is no proof. It is
+    proven of the given matrix; of the exact NTK as far as kernel_error, an estimate, is a bound.
 
     If K − σI has a Cholesky factor in floating point, λ_min(K) ≥ σ − p u tr K (Rump, BIT Numerical
     Mathematics 46, 433, 2006). Eigenvectors and their residuals only show that some eigenvalue is

@@ -125,12 +125,12 @@ def spectrum_work(
 
 
 def sweep_work(
-    block: int, samples: int, features: int, depth: int, width: int, seeds: int,
-    linear: bool = False,
+    block: int, blocks: int | None, samples: int, features: int, depth: int, width: int,
+    seeds: int, linear: bool = False,
 ) -> Work:  # fmt: skip
-    """NTKs and their eigenvalues, all of the largest n; none is written. linear: see
-    `spectrum_work`."""
-    blocks = samples // block
+    """NTKs and their eigenvalues, all of the largest n; none is written. blocks: at most, None for
+    all. linear: see `spectrum_work`."""
+    blocks = min(blocks or samples, samples // block)
     singular = linear and block > features
     each = _kernel_operations(block, features, depth, width) + _spectrum(block, singular)
     return Work(seeds * blocks * each, FLOAT64 * samples * features)

@@ -137,6 +137,7 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
         sizes |= {
             "block": max(samples if n == "all" else n for n in sweep["sizes"]),
+            "blocks": None if sweep["blocks"] == "all" else sweep["blocks"],
             "depth": max(sweep["depths"]),
             "width": max([width for width in sweep["widths"] if width != "inf"], default=1),
             "seeds": len(sweep["seeds"]) * len(sweep["depths"]),

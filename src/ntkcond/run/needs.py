@@ -67,19 +67,24 @@ def spectrum_need(block: int, samples: int, features: int, depth: int, width: in
     return Need(what, INTERPRETER + computing, "Lower block in the config")
 
 
-def sweep_need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
-    """NTKs in memory, one after the other, and their eigenvalues; of the largest."""
+def sweep_need(
+    block: int, blocks: int | None, samples: int, features: int, depth: int, width: int
+) -> Need:
+    """The closest pair of the samples in so many blocks, None for all samples; then NTKs in memory,
+    one after the other, and their eigenvalues; of the largest."""
     kernel = kernel_need(block, samples, features, depth, width)
     bands = 12 * FLOAT64 * min(BAND * block, BAND_ENTRIES)
-    return kernel._replace(bytes=kernel.bytes + _spectrum(block) + bands)
+    searched = samples if blocks is None else min(samples, blocks * block)
+    angle = angle_need(searched, features, depth, width).bytes + FLOAT32 * samples * features
+    return kernel._replace(bytes=max(angle, kernel.bytes + _spectrum(block) + bands))
 
 
 def _spectrum(block: int) -> int:
-    """A small kernel and two copies; half of a large one, overwritten, a band of it while it is
-    read, and Lanczos' vectors."""
+    """A small kernel and two copies; half of a large one, overwritten, a product for one of its
+    panels, a band of it while it is read, and Lanczos' vectors."""
     if block < BY_HALF_FROM:
         return FLOAT64 * 3 * block**2
-    return FLOAT64 * (block * (block + PANEL) // 2 + 4 * PANEL**2 + 30 * block)
+    return FLOAT64 * (block * (block + PANEL) // 2 + PANEL * block + 4 * PANEL**2 + 30 * block)
 
 
 def train_need(

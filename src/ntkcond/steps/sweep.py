@@ -34,10 +34,12 @@ def main(arguments: Namespace) -> None:
     sizes = [n for n in sizes if n <= samples]  # of a user's own set, known only here
     if not sizes:
         raise UserError(f"{a.dataset}: has {samples} samples, fewer than any n asked for. Lower it")
+    blocks = None if a.blocks == "all" else a.blocks
     finite = [int(width) for width in a.widths if width != math.inf]
     largest = max(finite, default=1)
-    require_memory(sweep_need(max(sizes), samples, features, max(a.depths), largest), device)
-    blocks = None if a.blocks == "all" else a.blocks
+    require_memory(
+        sweep_need(max(sizes), blocks, samples, features, max(a.depths), largest), device
+    )
     points = list(product(a.depths, a.widths, sizes))
 
     def rows() -> Iterator[list[dict]]:
