@@ -143,9 +143,15 @@ def test_fig_whole_draws_a_curve_over_n_for_each_source():
     assert "smallest_is_above" not in numbers
     figure = fig_whole.draw(numbers)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "MNIST: separation", "MNIST: conditioning", "mine: separation", "mine: conditioning",
+        "MNIST: separation", "", "MNIST: conditioning",
+        "mine: separation", "", "mine: conditioning",
     ]  # fmt: skip
-    kappas = figure.axes[1]
+    _, kappas, band = figure.axes[:3]
+    infinite = [line for line in band.lines if len(line.get_xdata())]
+    assert len(infinite) == len(numbers.query("activation == 'linear'").depth.unique())
+    assert all(list(line.get_xdata()) == [512, 60_000] for line in infinite)
+    labels = [label.get_text() for label in kappas.get_xticklabels()]
+    assert labels == ["100", "512", "60,000"]
     shown = [list(line.get_ydata()) for line in kappas.lines]
     assert not np.isinf(np.concatenate(shown)).any()
     known = numbers.query("source == 'mnist' and activation == 'relu' and depth == 1")

@@ -60,8 +60,6 @@ For each point the table also has the number of samples, seeds and blocks, the m
 
 CURVE = ["dataset", "activation", "depth"]
 LIMITS = [*CURVE, "infinite_kappa_mean", "infinite_kappa_verdict", "infinite_min_angle_deg"]
-DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
-LIMIT = {"linewidth": 0.6, "alpha": 0.8, "zorder": 1}
 
 
 def table(
@@ -101,11 +99,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     curves = numbers.groupby(CURVE[:2], sort=False)
     datasets = list(numbers.dataset.unique())
     lanes = list(numbers[numbers.singular > 0].groupby(CURVE[:2], sort=False).groups)
-    count = max(1, len(lanes))
     figure = style.figure(height=2.7 + 0.13 * len(datasets))
-    grid = figure.add_gridspec(2, 2, height_ratios=[0.04 + 0.03 * count, 1], hspace=0.03)
-    angles, kappas = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[1, 1])
-    band = figure.add_subplot(grid[0, 1], sharex=kappas)
+    ((angles, kappas, band),) = sweep_panels.rows_with_band(figure, [len(lanes)])
     for (dataset, activation), curve in curves:
         look = _look(datasets.index(dataset), activation)
         _draw_angles(angles, curve, look)
@@ -115,39 +110,26 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             height = -lanes.index((dataset, activation))
             band.plot(infinite, np.full(len(infinite), height), **look)
     _finish(angles, kappas, band, numbers)
-    band.set_ylim(-count + 0.2, 0.8)
-    band.set_yticks([(1 - count) / 2], [r"$\infty$"], fontsize=10)
     _legend(figure, numbers)
     return figure
 
 
 def _look(position: int, activation: str) -> dict:
     """A colour and marker for each data set, dashes and filling for each activation."""
-    colour = style.COLOURS[position % len(style.COLOURS)]
-    return {
-        "color": colour,
-        "marker": style.MARKERS[position % len(style.MARKERS)],
-        "linestyle": DASHES.get(activation, ":"),
-        "markerfacecolor": "white" if activation == "linear" else colour,
-        "markeredgewidth": 0.9,
-    }
+    look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
+    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}
 
 
 def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     sweep_panels.draw_angle(axes, "depth", curve, look)
-    _draw_limit(axes, curve.depth, curve.infinite_min_angle_deg, look)
-
-
-def _draw_limit(axes: Axes, depth: pd.Series, value: pd.Series, look: dict) -> None:
-    """At infinite width: a thin line behind the others."""
-    axes.plot(depth, value, color=look["color"], linestyle=look["linestyle"], **LIMIT)
+    axes.plot(curve.depth, curve.infinite_min_angle_deg, **sweep_panels.limit(look))
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     """Means of resolved κ; above them, an arrow from the bound of those that are larger still."""
     infinite = dict.fromkeys(["kappa_mean", "kappa_q84", "infinite_kappa_mean"], np.inf)
     finite = curve.replace(infinite, np.nan)
-    _draw_limit(axes, curve.depth, finite.infinite_kappa_mean, look)
+    axes.plot(curve.depth, finite.infinite_kappa_mean, **sweep_panels.limit(look))
     axes.plot(curve.depth, finite.kappa_mean, **look)
     style.shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look["color"])
     for row in curve[curve.unresolved > 0].itertuples():
@@ -168,17 +150,8 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
     angles.set_ylim(bottom=0)
     angles.set_title("(a) separation")
     kappas.set_ylabel("NTK condition number\n" rf"$\kappa$ of $n$ = {sizes} samples")
-    if not np.isfinite(numbers[["kappa_mean", "kappa_lower_bound"]]).any(axis=None):
-        kappas.set_ylim(1, 100)  # every κ is ∞: an empty axis, which a log scale cannot choose
-    kappas.set_yscale("log")
-    low, high = kappas.get_ylim()
-    if high < 100 * low:  # fewer than two decades would have no tick at a power of ten
-        kappas.set_ylim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
+    sweep_panels.log_decades(kappas, numbers[["kappa_mean", "kappa_lower_bound"]])
     band.set_title("(b) conditioning")
-    band.set_facecolor("0.95")
-    band.grid(False)
-    band.spines["bottom"].set_visible(False)
-    band.tick_params(bottom=False, labelbottom=False)
 
 
 def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
@@ -189,11 +162,11 @@ def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
         blocks = f"{row.blocks} {'block' if row.blocks == 1 else 'blocks'} of {row.n:,}"
         left.append((marker, f"{title(row.dataset)}: {row.samples:,} samples in {blocks}"))
     for activation in numbers.activation.unique():
-        look = {**_look(0, activation), "color": style.GREY}
-        look["markerfacecolor"] = "white" if activation == "linear" else style.GREY
+        look = sweep_panels.of_activation(activation, style.GREY) | {"marker": style.MARKERS[0]}
         right.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
     if numbers.infinite_min_angle_deg.notna().any():
-        right.append((Line2D([], [], color=style.GREY, **LIMIT), r"thin: $m \to \infty$"))
+        thin = Line2D([], [], **sweep_panels.limit({"color": style.GREY}))
+        right.append((thin, r"thin: $m \to \infty$"))
     left += [(Line2D([], [], linestyle="none"), "")] * (len(right) - len(left))
     figure.legend(
         *zip(*left, *right, strict=True), loc="outside lower center", ncols=2, columnspacing=1.0,

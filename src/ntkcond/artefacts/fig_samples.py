@@ -42,9 +42,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             sweep_panels.draw_kappa(axes, "n", curve, look)
         axes.set_title(f"{title(dataset)}, $m$ = {rows.width.iloc[0]:g}")
         axes.set(yscale="log", xlabel="samples in one NTK, $n$")
-        axes.set_xscale("log", base=2)
-        sizes = sorted(rows.n.unique())
-        axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+        style.sizes_axis(axes, rows.n)
     panels[0].set_ylabel(r"NTK condition number $\kappa$")
     panels[0].legend(loc="upper left")
     return figure

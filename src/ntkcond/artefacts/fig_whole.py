@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import style, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
@@ -26,7 +26,8 @@ of n samples, against n, for the data sets of figure 2 that are the first n samp
 a colour for each depth. ReLU: filled, solid; linear: hollow, dashed; thin lines: infinite width.
 It is meant for one seed and ``block: all`` (config/whole.yaml): φ is among all samples of a set.
 Bars are the interval that the bound on the error of λ_min leaves for κ; a triangle is a lower
-bound. κ = ∞ is not drawn: a linear NTK of more samples than features is singular.
+bound. κ = ∞ has a band of its own: a linear NTK of more samples than features is singular. L = 0,
+the linear model, is drawn once.
 
 **The paper** does not say n of its κ (its authors' scripts have 512) and has no NTK of a whole data
 set.
@@ -41,13 +42,14 @@ COLUMNS = {
     "smallest_residual": ("smallest_residual", "max"),
     "smallest_is_above": ("smallest_is_above", "min"),
 }
-POINT = ["dataset", "activation", "depth"]
+CURVE = ["activation", "depth"]
+POINT = ["dataset", *CURVE]
 
 
 def table(fig2: pd.DataFrame, conditioning: pd.DataFrame, sources: dict) -> pd.DataFrame:
-    """A row for each row of figure 2: `source`, its columns, and of all its kernels together the
-    interval of κ, the smallest λ_min, the largest bound on its error, the largest residual of its
-    eigenvector and, where it was asked for, the smallest proven bound.
+    """A row for each row of figure 2: its columns; of all its kernels together the interval of κ,
+    the smallest λ_min, the largest bound on its error, the largest residual of its eigenvector and,
+    where it was asked for, the smallest proven bound; source, in whose order and then by n.
 
     sources: of each data set."""
     there = {name: how for name, how in COLUMNS.items() if how[0] in conditioning}
@@ -63,47 +65,44 @@ def table(fig2: pd.DataFrame, conditioning: pd.DataFrame, sources: dict) -> pd.D
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of two panels for each source."""
+    """A row for each source: min φ, and κ below a band of its own for κ = ∞."""
+    twice = (numbers.depth == 0) & (numbers.activation != "linear")
+    if (numbers.activation == "linear").any():  # of which L = 0 is one
+        numbers = numbers[~twice]
     sources = numbers.groupby("source", sort=False)
-    figure = style.figure(height=0.6 + 2.3 * len(sources))
-    panels = figure.subplots(len(sources), 2, squeeze=False)
+    lanes = [list(rows[rows.singular > 0].groupby(CURVE, sort=False).groups) for _, rows in sources]
+    figure = style.figure(height=0.7 + 2.2 * len(lanes))
+    panels = sweep_panels.rows_with_band(figure, [len(curves) for curves in lanes])
     colours = style.depth_colours_of(numbers.depth)
-    for (angles, kappas), (source, rows) in zip(panels, sources, strict=True):
-        for (activation, depth), curve in rows.groupby(["activation", "depth"], sort=False):
-            look = _look(activation) | {"color": colours[depth]}
-            if activation == "linear":
-                look["markerfacecolor"] = "white"
-            _draw_angles(angles, curve, look)
+    for (angles, kappas, band), curves, (source, rows) in zip(panels, lanes, sources, strict=True):
+        for (activation, depth), curve in rows.groupby(CURVE, sort=False):
+            look = _look(activation, colours[depth])
+            angles.plot(curve.n, curve.infinite_min_angle_deg, **sweep_panels.limit(look))
+            angles.plot(curve.n, curve.min_angle_deg_mean, **look)
             _draw_kappas(kappas, curve, look)
+            if (activation, depth) in curves:
+                infinite = curve.n[curve.singular > 0]
+                height = -curves.index((activation, depth))
+                band.plot(infinite, np.full(len(infinite), height), **look)
         name = SOURCES[source].title if source in SOURCES else source
-        angles.set_title(f"{name}: separation")
-        angles.set_ylabel("smallest gradient angle\n" r"$\min\,\phi$ (degrees)")
-        angles.set_ylim(bottom=0)
-        kappas.set_title(f"{name}: conditioning")
-        kappas.set_ylabel(r"NTK condition number $\kappa$")
-        kappas.set_yscale("log")
+        sweep_panels.name_pair(angles, kappas, name, r"NTK condition number $\kappa$", band)
+        sweep_panels.log_decades(kappas, rows[["kappa_mean", "kappa_lower_bound"]])
         for axes in (angles, kappas):
-            axes.set_xscale("log")
-            axes.set_xlabel("samples in one NTK, $n$")
+            style.sizes_axis(axes, numbers.n, apart=1.5)
+            axes.set_xlim(numbers.n.min() / 1.2, numbers.n.max() * 1.2)
+    for axes in panels[-1][:2]:
+        axes.set_xlabel("samples in one NTK, $n$")
     _legend(figure, numbers, colours)
     return figure
 
 
-def _look(activation: str) -> dict:
-    dashes = {"relu": "-", "linear": (0, (3.5, 1.6))}.get(activation, ":")
-    return {"marker": "o", "linestyle": dashes, "markeredgewidth": 0.9}
-
-
-def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    thin = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6, "zorder": 1}
-    axes.plot(curve.n, curve.infinite_min_angle_deg, **thin)
-    axes.plot(curve.n, curve.min_angle_deg_mean, **look)
+def _look(activation: str, colour: object) -> dict:
+    return {**sweep_panels.of_activation(activation, colour), "marker": "o"}
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     finite = curve.replace(dict.fromkeys(("kappa_mean", "infinite_kappa_mean"), np.inf), np.nan)
-    thin = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6, "zorder": 1}
-    axes.plot(finite.n, finite.infinite_kappa_mean, **thin)
+    axes.plot(finite.n, finite.infinite_kappa_mean, **sweep_panels.limit(look))
     axes.plot(finite.n, finite.kappa_mean, **look)
     known = curve[np.isfinite(curve.kappa_upper) & np.isfinite(curve.kappa_mean)]
     axes.vlines(known.n, known.kappa_lower, known.kappa_upper, color=look["color"], linewidth=0.9)
@@ -118,10 +117,9 @@ def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None
         for depth, colour in colours.items()
     ]
     for activation in numbers.activation.unique():
-        look = _look(activation) | {"color": style.GREY}
-        if activation == "linear":
-            look["markerfacecolor"] = "white"
-        keys.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
+        key = Line2D([], [], **_look(activation, style.GREY))
+        keys.append((key, ACTIVATIONS[activation].title))
     if numbers.infinite_min_angle_deg.notna().any():
-        keys.append((Line2D([], [], color=style.GREY, linewidth=0.6), r"$m \to \infty$"))
+        thin = Line2D([], [], **sweep_panels.limit({"color": style.GREY}))
+        keys.append((thin, r"thin: $m \to \infty$"))
     figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=len(keys))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -103,6 +104,18 @@ def key_below(figure: Figure, axes: Axes, columns: int | None = None) -> None:
     """The key of the curves in axes, below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns or len(labels))
+
+
+def sizes_axis(axes: Axes, sizes: Iterable[int], apart: float = 1.0) -> None:
+    """A log scale of x with a tick at each of these numbers of samples; from the largest down, each
+    that is so many octaves from the last is labelled."""
+    sizes, labels, last = sorted({int(n) for n in sizes}), {}, math.inf
+    for n in reversed(sizes):
+        if math.log2(last / n) >= apart:
+            labels[n], last = f"{n:,}", n
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [labels.get(n, "") for n in sizes])
+    axes.minorticks_off()
 
 
 class PlainLog(LogFormatter):
