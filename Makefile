@@ -6,6 +6,8 @@
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
 #                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
 # make small      figure 3 of 10,000 samples each, kept in docs/full-size (an hour; downloads the data)
+# make whole      κ of whole data sets in one NTK, and the claims on them, kept in docs/full-size (hours,
+#                 16 GB of memory; resumes; downloads the data)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
@@ -19,7 +21,7 @@ CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision full-size small images bench gpu dag clean-venv
+.PHONY: figures report test faults precision full-size small whole images bench gpu dag clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -52,6 +54,15 @@ small: $(READY)
 	  --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
 	  'datasets={librispeech: {subset: $(SUBSET)}}'
 	cp $(addprefix runs/small/results/,$(TRAINED)) docs/full-size/
+
+WHOLE := fig_whole.png fig_whole.pdf fig_whole.csv provenance/fig_whole.json
+whole: $(READY)
+	mkdir -p runs/whole docs/full-size
+	.venv/bin/snakemake --cores $(CORES) results/fig_whole.pdf results/claims.md --directory runs/whole \
+	  --configfile config/whole.yaml --config data_dir=$(DATA)
+	cp $(addprefix runs/whole/results/,$(WHOLE)) docs/full-size/
+	cp runs/whole/results/claims.csv docs/full-size/claims_whole.csv
+	cp runs/whole/results/claims.md docs/full-size/claims_whole.md
 
 images: $(TESTED)
 	mkdir -p runs/images
