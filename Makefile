@@ -7,7 +7,7 @@
 #                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
 # make small      figure 3 of 10,000 samples each, kept in docs/full-size (an hour; downloads the data)
 # make whole      κ of whole data sets in one NTK, and the claims on them, kept in docs/full-size (hours,
-#                 16 GB of memory; resumes; downloads the data)
+#                 18 GB of memory; resumes; downloads the data)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)

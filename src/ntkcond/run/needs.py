@@ -73,8 +73,10 @@ def sweep_need(
     """The closest pair of the samples in so many blocks, None for all samples; then NTKs in memory,
     one after the other, and their eigenvalues; of the largest."""
     kernel = kernel_need(block, samples, features, depth, width)
-    bands = 12 * FLOAT64 * min(BAND * block, BAND_ENTRIES)
     searched = samples if blocks is None else min(samples, blocks * block)
+    # at infinite width: bands of K, and samples as they are, divided by their norms, and distinct
+    copies = 3 * FLOAT64 * searched * features
+    bands = 12 * FLOAT64 * min(BAND * block, BAND_ENTRIES) + copies
     angle = angle_need(searched, features, depth, width).bytes + FLOAT32 * samples * features
     return kernel._replace(bytes=max(angle, kernel.bytes + _spectrum(block) + bands))
 
