@@ -16,11 +16,13 @@ import pandas as pd
 import yaml
 
 from ntkcond.plan import requests
+from ntkcond.run.needs import kernel_file_bytes
 from prose import ROOT, UNITS, Quantity, Value
 
 FOLDERS = ("tests/reference/default", "docs/measured")
 MEASURED = ROOT / "docs/measured"
 STATEMENTS = MEASURED / "README.md"
+WHOLE = "docs/full-size/fig_whole.csv"
 
 
 @functools.cache
@@ -121,6 +123,7 @@ def derived() -> Iterator[tuple[str, Value]]:
         yield f"MNIST, min φ to infinite width, m = {width:,}, most", angle.max()
 
     yield from of_full_size()
+    yield from of_whole()
 
     curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
     for depth, curve in curves:
@@ -147,6 +150,7 @@ def derived() -> Iterator[tuple[str, Value]]:
         yield f"predicted{name} to measured, most", whole[column].max()
     yield "kernels of all MNIST", 117 * 5 * 2 * 11
     yield "bytes of all kernels of MNIST", Quantity(8 * 512**2 * 117 * 5 * 2 * 11, "B")
+    yield "file of an NTK of 60,000", Quantity(kernel_file_bytes(1, 1, 60_000), "B")
     seconds = table("scaling.csv").set_index("quantity").value
     yield "all pairs of 60,000", Quantity(9 * seconds["all pairs of 20,000, L = 3"], "s")
     yield "(60,000 / 20,000)²", 9
@@ -191,6 +195,27 @@ def of_full_size() -> Iterator[tuple[str, Value]]:
     yield "κ at L = 1 to L = 10, most", fall.max()
 
 
+def of_whole() -> Iterator[tuple[str, Value]]:
+    """How κ and min φ of whole data sets go with n, and beside those at infinite width."""
+    numbers = table(WHOLE).query("activation == 'relu' and depth > 0")
+    for (source, depth), rows in numbers.groupby(["source", "depth"]):
+        rows = rows.sort_values("n")
+        name = f"whole {source}, L = {depth:.0f}"
+        ratio = (rows.kappa_mean / rows.infinite_kappa_mean).to_numpy()
+        yield f"{name}, κ to infinite width, first", ratio[0]
+        yield f"{name}, κ to infinite width, last", ratio[-1]
+        for words, column in (("κ", "kappa_mean"), ("κ at infinite width", "infinite_kappa_mean")):
+            logs = np.log(rows[column].to_numpy())
+            yield (
+                f"{name}, growth of {words}",
+                (logs[-1] - logs[0]) / np.log(rows.n.iloc[-1] / rows.n.iloc[0]),
+            )
+    relu = numbers[numbers.source == "mnist"]
+    ratios = relu.kappa_mean / relu.infinite_kappa_mean
+    yield "whole mnist, κ to infinite width, least of n = 512", ratios[relu.n == 512].min()
+    yield "whole mnist, κ to infinite width, most of n = 512", ratios[relu.n == 512].max()
+
+
 def numbers_in(words: object) -> list[float]:
     """The numbers in a cell of the claims, such as 1.092e−05 to 0.0001468."""
     return [
@@ -201,16 +226,17 @@ def numbers_in(words: object) -> list[float]:
 # Tables that a page repeats row by row, with {=VALUE} in each cell
 
 DEPTHS = [0, 1, 2, 4, 6, 8, 9, 10]  # of the table of figure 2
+SIZES = (512, 4096, 32_768)  # of the table of whole data sets; and all
 
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/claims.md", list(rows_of_trends())
-    yield "docs/results.md", list(rows_of_full_size())
+    yield "docs/results.md", [*rows_of_full_size(), *rows_of_whole()]
     yield "docs/full-size/README.md", list(rows_of_costs())
     yield "docs/performance.md", list(rows_of_kernels())
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
-    yield "docs/scaling.md", list(rows_of_whole())
+    yield "docs/scaling.md", list(rows_of_whole_jobs())
 
 
 def cells(row: Iterable[object]) -> str:
@@ -290,7 +316,18 @@ def rows_of_gpu() -> Iterator[str]:
 
 
 def rows_of_whole() -> Iterator[str]:
-    """Time and memory of whole data sets in one NTK."""
+    """κ and min φ of whole data sets against n: a curve a row."""
+    numbers = table(WHOLE).query("activation == 'relu' and depth > 0")
+    for _, rows in numbers.groupby(["source", "depth"], sort=False):
+        sizes = rows.set_index("n").sort_index()
+        for column in ("kappa_mean", "infinite_kappa_mean", "min_angle_deg_mean"):
+            values = sizes[column]
+            known = [f"{{={values[n]}}}" if n in values else "–" for n in SIZES]
+            yield " | ".join([*known, f"{{={values.iloc[-1]}}}"])
+
+
+def rows_of_whole_jobs() -> Iterator[str]:
+    """Whole data sets in one NTK: time, memory, κ and λ_min."""
     jobs = table("whole.csv").set_index("job")
     sets = ("mnist/relu/1", "mnist/relu/3", "mnist/relu/10", "fashion_mnist/relu/3",
             "librispeech/relu/3")  # fmt: skip
@@ -306,6 +343,15 @@ def rows_of_whole() -> Iterator[str]:
         ("memory of the spectrum, GB", "spectrum", "memory_gb"),
     ):
         cells = (f"{{={jobs.loc[f'{rule}/{name}', column]}}}" for name in sets)
+        yield f"| {words} | {' | '.join(cells)} |"
+    numbers = table(WHOLE).astype({"depth": int})
+    named = (numbers.dataset + "/" + numbers.activation + "/").str.cat(numbers.depth.astype(str))
+    numbers = numbers.set_index(named)
+    for words, column in (
+        ("κ", "kappa_mean"), ("λ_min", "lambda_min"), ("its error, at most", "lambda_min_error"),
+        ("‖K v − λ v‖", "smallest_residual"),
+    ):  # fmt: skip
+        cells = (f"{{={numbers.loc[name, column]}}}" for name in sets)
         yield f"| {words} | {' | '.join(cells)} |"
 
 
