@@ -1,1 +1,34 @@
-"""ntkcond: how ReLU conditions the neural tangent kernel (arXiv 2305.08813), as a workflow."""
+"""ntkcond: how ReLU conditions the neural tangent kernel (arXiv 2305.08813).
+
+A library (`condition_number` and the names beside it) and the workflow that reproduces the paper.
+"""
+
+import importlib
+
+# Loaded when first used: the Snakefile imports modules of this package at every start. Written as
+# words, so that no result depends on all of them (`ntkcond.run.digests`).
+_PUBLIC = {
+    "ACTIVATIONS": "networks.activations",
+    "Conditioning": "ntk.of_module",
+    "Kernel": "ntk.of_module",
+    "MLP": "networks.mlp",
+    "UserError": "run.errors",
+    "closest_pair": "ntk.of_module",
+    "condition_number": "ntk.of_module",
+    "empirical_ntk": "ntk.empirical",
+    "extreme_eigenvalues": "ntk.spectrum",
+    "gradient_angle": "ntk.infinite_width",
+    "infinite_width_ntk": "ntk.infinite_width",
+    "kernel": "ntk.of_module",
+}
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'ntkcond' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"ntkcond.{_PUBLIC[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

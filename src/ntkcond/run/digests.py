@@ -55,8 +55,8 @@ def imported_modules(*modules: str) -> list[str]:
 
 
 def is_computed(module: str) -> bool:
-    """Whether numbers may depend on a module's code."""
-    return (module + ".").split(".")[1] not in NO_NUMBERS
+    """Whether numbers may depend on a module's code; on the package's own face they do not."""
+    return module != PACKAGE and (module + ".").split(".")[1] not in NO_NUMBERS
 
 
 @functools.cache

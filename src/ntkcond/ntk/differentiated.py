@@ -1,0 +1,220 @@
+"""Gradients of a module's outputs with respect to chosen parameters, sample by sample.
+
+Layers that have a rule (`ntkcond.ntk.layer_gradients`) need one backward pass for all samples
+together. Whether their gradients can be told apart by sample, and add up to autograd's, is checked;
+the parameters of others, and those that are used elsewhere as well, are differentiated sample by
+sample, by torch.func.
+"""
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from ntkcond.ntk.layer_gradients import Explicit, Gradients, rule
+from ntkcond.run.errors import UserError
+from ntkcond.run.units import size
+
+AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
+
+
+class _Use(NamedTuple):
+    """A call of a layer: its input and what it gave."""
+
+    layer: nn.Module
+    inputs: Tensor
+    result: Tensor
+
+
+class Differentiated:
+    """A copy of a module in a type of its own, and the gradients of its outputs with respect to the
+    chosen parameters. by_jacobian: names of those that are differentiated sample by sample."""
+
+    def __init__(
+        self, module: nn.Module, names: Sequence[str], dtype: torch.dtype = torch.float64
+    ) -> None:
+        try:
+            self.module = copy.deepcopy(module).to(dtype)
+        except (RuntimeError, TypeError) as error:
+            raise UserError(f"the module cannot be copied: {error}") from error
+        self.parameters: dict[str, Tensor] = {}
+        for name, p in self.module.named_parameters():
+            p.requires_grad_(name in names)
+            if name in names:
+                self.parameters[name] = p
+        named = {id(p): name for name, p in self.parameters.items()}
+        self._layers: dict[nn.Module, dict[str, str]] = {}  # of each, the chosen parameters
+        for layer in self.module.modules():
+            own = dict(layer.named_parameters(recurse=False))
+            chosen = {
+                word: named[id(p)]
+                for word, p in own.items()
+                if word in ("weight", "bias") and id(p) in named
+            }
+            if chosen and rule(layer):
+                self._layers[layer] = chosen
+        of_layers = {name for chosen in self._layers.values() for name in chosen.values()}
+        self.by_jacobian = self.parameters.keys() - of_layers
+        self.calls = 0  # of layers and of other parameters
+
+    def check(self, x: Tensor) -> int:
+        """The number of outputs; finds out by a few samples which layers' gradients can be told
+        apart by sample. Raises UserError as `kernel` does."""
+        with torch.random.fork_rng(), torch.no_grad():
+            together, again = self._outputs(x), self._outputs(x)
+            alone = torch.cat([self._outputs(x[i : i + 1]) for i in range(len(x))])
+        if not together.isfinite().all():
+            raise UserError("the module's output has NaN or infinite entries")
+        if not _agree(together, again):
+            raise UserError("the module's output changes from call to call: its NTK is not defined")
+        if not _agree(together, alone):
+            raise UserError(
+                "the module's output for a sample depends on the others of its batch: its NTK is"
+                " not defined"
+            )
+        f, uses = self._recorded(x)
+        if not f.requires_grad:
+            raise UserError("the module's output does not depend on the chosen parameters")
+        mixed = f @ torch.linspace(1, 2, f.shape[1], dtype=f.dtype, device=f.device)
+        powers = 2.0 ** torch.arange(len(x), device=f.device)
+        results = [use.result for use in uses]
+        plain, scaled = (_gradients((mixed * c).sum(), results) for c in (1, powers))
+        for use, one, other in zip(uses, plain, scaled, strict=True):
+            by_sample = len(use.inputs) == len(one) == len(x)
+            if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
+                self.by_jacobian |= set(self._layers[use.layer].values())
+        self(x, range(1))
+        self.calls = len(uses) + len(self.by_jacobian)
+        return f.shape[1]
+
+    def __call__(self, x: Tensor, outputs: range) -> dict[str, list[Gradients]]:
+        """For each parameter, for each output, the gradients of all samples."""
+        found = self._of_layers(x, outputs)
+        for name in sorted(self.by_jacobian):
+            found[name] = []
+        for j in outputs if self.by_jacobian else ():
+            for name, values in self._of_samples(x, j).items():
+                found[name].append(Explicit(values.reshape(len(x), -1)))
+        return found
+
+    def samples_at_once(self, x: Tensor, outputs: range, memory: float, n: int) -> int:
+        """How many samples' gradients take so many bytes, two such parts at a time if not all."""
+        _, uses = self._recorded(x)
+        entries = sum(use.inputs.numel() + (2 + len(outputs)) * use.result.numel() for use in uses)
+        largest = 0
+        for gradients in self(x, outputs).values():
+            one = gradients[0]
+            if isinstance(one, Explicit):
+                entries += 3 * len(outputs) * one.values.numel()
+            else:
+                largest = max(largest, one.unfold().numel() + 2 * one.explicit().numel())
+        a_sample = x.element_size() * (entries + largest) / len(x)
+        if n * a_sample <= memory:
+            return n
+        step = int(memory / (2 * a_sample))
+        if step < 1:
+            raise UserError(
+                f"the gradients of a single sample take {size(a_sample)}, two parts of one do not"
+                f" fit in memory={size(memory)}. Raise it, or choose fewer parameters"
+            )
+        return step
+
+    def _outputs(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
+        """(n, k)."""
+        try:
+            f = functional_call(self.module, weights, (x,)) if weights else self.module(x)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise UserError(
+                f"the module fails on samples of shape {tuple(x.shape)} and type {x.dtype}: {error}"
+            ) from error
+        if not isinstance(f, Tensor):
+            kind = type(f).__name__
+            raise UserError(f"the module gives a {kind}: wrap it in one that gives a tensor")
+        if f.is_complex() or not f.is_floating_point() or f.ndim < 1 or len(f) != len(x):
+            raise UserError(
+                f"of {len(x)} samples the module gives a tensor of shape {tuple(f.shape)} and type"
+                f" {f.dtype}: it must be ({len(x)}, …), of real numbers"
+            )
+        return f.reshape(len(x), -1)
+
+    def _recorded(self, x: Tensor) -> tuple[Tensor, list[_Use]]:
+        """The outputs, and every call of a layer that has a rule and a chosen parameter."""
+        uses: list[_Use] = []
+
+        def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> Tensor:
+            given = args[0] if args else next(iter(named.values()))
+            uses.append(_Use(layer, given.detach(), result))
+            return result.clone()  # so that what changes it in place changes the copy
+
+        hooks = [layer.register_forward_hook(record, with_kwargs=True) for layer in self._layers]
+        try:
+            with torch.enable_grad():
+                return self._outputs(x), uses
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _of_layers(self, x: Tensor, outputs: range) -> dict[str, list[Gradients]]:
+        """Of the parameters of layers. One whose gradients do not add up to autograd's is used
+        elsewhere as well: it joins by_jacobian."""
+        names = self.parameters.keys() - self.by_jacobian
+        found: dict[str, list[Gradients]] = {name: [] for name in sorted(names)}
+        if not found:
+            return found
+        f, uses = self._recorded(x)
+        for j in outputs:
+            wanted = [use.result for use in uses] + [self.parameters[name] for name in found]
+            gradients = _gradients(f[:, j].sum(), wanted)
+            sums = dict(zip(found, gradients[len(uses) :], strict=True))
+            parts: dict[str, list[Gradients]] = {name: [] for name in found}
+            for use, back in zip(uses, gradients, strict=False):
+                of_use = rule(use.layer)(use.layer, use.inputs, back)
+                for word, name in self._layers[use.layer].items():
+                    if name in parts:
+                        parts[name].append(of_use[word])
+            for name, own in parts.items():
+                if not own or not _agree(sum(p.total() for p in own), sums[name].flatten()):
+                    self.by_jacobian.add(name)
+                elif len(own) == 1:
+                    found[name].append(own[0])
+                else:
+                    found[name].append(Explicit(sum(p.explicit() for p in own)))
+        return {name: each for name, each in found.items() if name not in self.by_jacobian}
+
+    def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
+        """Of the others, (n, …) for each: by torch.func, or one after the other where the module
+        does what torch.func cannot."""
+        own = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
+
+        def output(weights: dict[str, Tensor], sample: Tensor) -> Tensor:
+            return self._outputs(sample[None], weights)[0, j]
+
+        try:
+            with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `own`
+                warnings.filterwarnings("ignore", "There is a performance drop")
+                return vmap(grad(output), in_dims=(None, 0))(own, x)
+        except (RuntimeError, UserError):
+            rows = []
+            for sample in x:
+                with torch.enable_grad():
+                    f = self._outputs(sample[None])[0, j]
+                rows.append(_gradients(f, [self.parameters[name] for name in own]))
+            return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(own)}
+
+
+def _gradients(f: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
+    """Of a number with respect to each, zero where it does not depend on it; the graph is kept."""
+    if not wanted:
+        return []
+    found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
+    return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+
+
+def _agree(a: Tensor, b: Tensor) -> bool:
+    """But for rounding."""
+    scale = torch.maximum(a.abs().max(), b.abs().max())
+    return bool((a - b).abs().max() <= torch.finfo(a.dtype).eps ** AGREES * scale)

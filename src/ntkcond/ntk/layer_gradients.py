@@ -1,0 +1,142 @@
+"""Gradients of a module's layers, sample by sample, from one backward pass of all samples.
+
+With inputs aᵢₜ and back-propagated vectors δᵢₜ of sample i at the positions t where a linear layer
+is applied, its weight has the gradient Σₜ δᵢₜ aᵢₜᵀ, and the inner product of two of them is
+Σₜₛ (aᵢₜ·aⱼₛ)(δᵢₜ·δⱼₛ), cheaper than theirs where positions are few. A convolution is linear in the
+patches of its input; a normalisation scales what it has normalised.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Explicit(NamedTuple):
+    """Gradients of n samples as they are, (n, weights)."""
+
+    values: Tensor
+
+    def explicit(self) -> Tensor:
+        return self.values
+
+    def gram(self, other: "Gradients") -> Tensor:
+        """Their inner products with those of other samples, (n, other n)."""
+        return self.values @ other.explicit().T
+
+    def total(self) -> Tensor:
+        """Their sum, (weights,)."""
+        return self.values.sum(0)
+
+
+class Factored(NamedTuple):
+    """Gradients of n samples as factors, for each group of channels. unfold: gives their inputs a,
+    (n, groups, t, inputs); back: δ, (n, groups, t, outputs)."""
+
+    unfold: Callable[[], Tensor]
+    back: Tensor
+
+    def explicit(self) -> Tensor:
+        a = self.unfold()
+        return torch.einsum("ngto,ngti->ngoi", self.back, a).flatten(1)
+
+    def gram(self, other: "Gradients") -> Tensor:
+        """See `Explicit.gram`; by the factors where that is cheaper."""
+        a, b = self.unfold(), other.unfold() if isinstance(other, Factored) else None
+        (n, groups, t, width), outputs = a.shape, self.back.shape[-1]
+        if b is None or t * b.shape[2] * (width + outputs + 1) > width * outputs:
+            own = self.explicit()
+            return own @ (own if other is self else other.explicit()).T
+        total = a.new_zeros(n * t, len(b) * b.shape[2])
+        for g in range(groups):
+            product = a[:, g].flatten(0, 1) @ b[:, g].flatten(0, 1).T
+            product *= self.back[:, g].flatten(0, 1) @ other.back[:, g].flatten(0, 1).T
+            total += product
+        return total.reshape(n, t, len(b), -1).sum((1, 3))
+
+    def total(self) -> Tensor:
+        """See `Explicit.total`."""
+        return torch.einsum("ngto,ngti->goi", self.back, self.unfold()).flatten()
+
+
+Gradients = Explicit | Factored
+
+
+def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
+    back = back.reshape(len(back), 1, -1, layer.out_features)
+    found: dict[str, Gradients] = {
+        "weight": Factored(lambda: x.reshape(len(x), 1, -1, layer.in_features), back)
+    }
+    if layer.bias is not None:
+        found["bias"] = Explicit(back.sum((1, 2)))
+    return found
+
+
+def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
+    def patches() -> Tensor:
+        padded = x
+        if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
+            mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+            padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
+        unpadded = padded is not x
+        columns = functional.unfold(
+            padded, layer.kernel_size, layer.dilation, 0 if unpadded else layer.padding,
+            layer.stride,
+        )  # fmt: skip
+        return columns.unflatten(1, (layer.groups, -1)).transpose(2, 3)
+
+    found: dict[str, Gradients] = {
+        "weight": Factored(patches, back.flatten(2).unflatten(1, (layer.groups, -1)).mT)
+    }
+    if layer.bias is not None:
+        found["bias"] = Explicit(back.sum((2, 3)))
+    return found
+
+
+def normalisation(layer: nn.Module, x: Tensor, back: Tensor) -> dict[str, Gradients]:
+    """Of BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
+    if isinstance(layer, nn.LayerNorm):
+        normalised = functional.layer_norm(x, layer.normalized_shape, None, None, layer.eps)
+        kept = len(layer.normalized_shape)
+        summed = tuple(range(1, x.ndim - kept))
+    else:
+        if isinstance(layer, nn.GroupNorm):
+            normalised = functional.group_norm(x, layer.num_groups, None, None, layer.eps)
+        else:
+            normalised = functional.batch_norm(
+                x, layer.running_mean, layer.running_var, None, None, False, 0.0, layer.eps
+            )
+        summed = tuple(range(2, x.ndim))
+
+    def total(values: Tensor) -> Explicit:
+        return Explicit((values.sum(summed) if summed else values).flatten(1))
+
+    found: dict[str, Gradients] = {}
+    if layer.weight is not None:
+        found["weight"] = total(back * normalised)
+    if layer.bias is not None:
+        found["bias"] = total(back)
+    return found
+
+
+RULES: dict[type[nn.Module], Callable[..., dict[str, Gradients]]] = {
+    nn.Linear: linear,
+    nn.Conv2d: conv2d,
+    nn.BatchNorm1d: normalisation,
+    nn.BatchNorm2d: normalisation,
+    nn.BatchNorm3d: normalisation,
+    nn.GroupNorm: normalisation,
+    nn.LayerNorm: normalisation,
+}
+
+
+def rule(layer: nn.Module) -> Callable[..., dict[str, Gradients]] | None:
+    """How the gradients of a layer follow from its input and the vectors back-propagated to its
+    output, or None: then they are left to autograd. Of a subclass only if its forward is that of
+    its parent."""
+    for kind, found in RULES.items():
+        if isinstance(layer, kind) and type(layer).forward is kind.forward:
+            return found
+    return None

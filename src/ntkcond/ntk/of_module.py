@@ -1,0 +1,300 @@
+"""The NTK of any torch.nn.Module, and its condition number with a verdict.
+
+K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J, in float64. The
+layers of `ntkcond.ntk.layer_gradients` need one backward pass for all samples together; whether
+their gradients are all of a parameter's is checked against autograd each time. What is left, such
+as a weight that is used elsewhere as well, is differentiated sample by sample (torch.func).
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ntkcond.datasets.duplicates import first_of_each
+from ntkcond.ntk.closest_pair import ClosestPair
+from ntkcond.ntk.differentiated import Differentiated
+from ntkcond.ntk.spectrum import UNIT_ROUNDOFF, spectrum_record
+from ntkcond.run.errors import UserError
+
+FEW = 4  # samples that show whether the module's NTK is defined, and how it rounds
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An NTK.
+
+    matrix: (n, n) float64, exactly symmetric; (n k, n k) for all k outputs, sample by sample.
+    error: an estimate on the safe side of the norm of its rounding error (`kernel`).
+    rank_bound: its rank is at most this: the number of weights, of distinct samples.
+    layerwise, by_jacobian: names of the parameters whose gradients came from their layers, and of
+    the others.
+    """
+
+    matrix: np.ndarray
+    error: float
+    rank_bound: int
+    layerwise: tuple[str, ...]
+    by_jacobian: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """κ = λ_max/λ_min of an NTK of n rows, and whether it can be trusted.
+
+    kappa, with its interval from kappa_lower to kappa_upper, and verdict: see
+    `ntkcond.ntk.spectrum.ConditionNumber`. error: a bound on that of both eigenvalues.
+    """
+
+    kappa: float
+    kappa_lower: float
+    kappa_upper: float
+    verdict: str
+    lambda_max: float
+    lambda_min: float
+    error: float
+    n: int
+    rank_bound: int
+
+    def __str__(self) -> str:
+        known = {
+            "resolved": f"κ = {self.kappa:.4g} ({self.kappa_lower:.4g} to {self.kappa_upper:.4g})",
+            "singular": f"κ = ∞: the rank is at most {self.rank_bound}",
+            "unresolved": f"κ > {self.kappa_lower:.4g}: λ_min is lost in rounding",
+        }[self.verdict]
+        return (
+            f"{known}, {self.verdict}; n = {self.n}, λ_max = {self.lambda_max:.6g},"
+            f" λ_min = {self.lambda_min:.6g}, each ± {self.error:.2g}"
+        )
+
+
+def condition_number(
+    module: nn.Module | Kernel | np.ndarray, x: Tensor | np.ndarray | None = None, **options
+) -> Conditioning:
+    """κ of a module's NTK on the samples x, or of an NTK that is there.
+
+    options: those of `kernel`. Raises UserError as `kernel` does, and if the matrix is not
+    symmetric, has entries that are not finite, or an eigenvalue below zero by more than its error.
+
+    >>> import torch, ntkcond
+    >>> _ = torch.manual_seed(0)
+    >>> network = torch.nn.Sequential(
+    ...     torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+    ... )
+    >>> ntkcond.condition_number(network, torch.randn(20, 5)).verdict
+    'resolved'
+    """
+    found = module if isinstance(module, Kernel) else None
+    if isinstance(module, nn.Module):
+        if x is None:
+            raise UserError("condition_number of a module needs samples: give x")
+        found = kernel(module, x, **options)
+    elif isinstance(module, np.ndarray):
+        found = Kernel(_symmetric(module), 0.0, len(module), (), ())
+    record = spectrum_record(found.matrix, found.rank_bound, found.error)
+    smallest, error = record["lambda_min"], record["lambda_min_error"]
+    if smallest < -error:
+        raise UserError(
+            f"the matrix is no NTK: λ_min = {smallest:.4g} is below zero by more than its error,"
+            f" {error:.2g}, but every NTK is positive semi-definite"
+        )
+    return Conditioning(
+        record["kappa"], record["kappa_lower"], record["kappa_upper"], record["verdict"],
+        record["lambda_max"], smallest, error, len(found.matrix), record["rank_bound"],
+    )  # fmt: skip
+
+
+def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
+    """The two rows of an NTK whose gradients have the smallest angle, arccos K_ij/√(K_ii K_jj)
+    (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees.
+
+    Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
+    """
+    matrix = kernel.matrix if isinstance(kernel, Kernel) else _symmetric(kernel)
+    norms = np.sqrt(matrix.diagonal())
+    index = np.flatnonzero(norms)
+    if len(index) < 2:
+        raise UserError("fewer than two gradients do not vanish: no pair has an angle")
+    cosines = matrix[np.ix_(index, index)] / np.outer(norms[index], norms[index])
+    np.fill_diagonal(cosines, -math.inf)
+    first, second = np.unravel_index(cosines.argmax(), cosines.shape)
+    angle = math.degrees(math.acos(min(1.0, cosines[first, second])))
+    pair = sorted((int(index[first]), int(index[second])))
+    return ClosestPair(angle, *pair, len(matrix) - len(index))
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    if matrix.ndim != 2 or len(matrix) != matrix.shape[-1] or not len(matrix):
+        raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
+    matrix = matrix.astype(np.float64)
+    if not np.isfinite(matrix).all():
+        raise UserError("the matrix has entries that are NaN or infinite")
+    if not np.array_equal(matrix, matrix.T):
+        raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
+    return matrix
+
+
+def kernel(
+    module: nn.Module,
+    x: Tensor | np.ndarray,
+    *,
+    output: int | str | None = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+) -> Kernel:
+    """The NTK of a module as it is, at its present weights, in its present mode; it is not changed.
+
+    x: (n, …) samples, NumPy or torch; computed in float64 on the module's device; whole numbers,
+    such as tokens, stay as they are. output: position of an output; "trace", the sum of the NTKs of
+    all outputs, (n, n); "all", (n k, n k); None if there is only one. parameters: names, or their
+    beginnings up to a dot; all that require a gradient by default. memory: bytes that gradients may
+    take; if they need more, samples are differentiated in parts, and again for each pair of parts.
+
+    The error of an entry is taken for 4 √s u a stage of s terms, relative to the norms of the two
+    gradients, with two stages a layer and one more, as in `ntkcond.ntk.spectrum.rounding`; or, if
+    that is larger, for four times the difference that float32 makes on a few samples, times 2⁻²⁹.
+
+    Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
+    BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
+    call to call, or that of one sample depends on the others.
+    """
+    names = _chosen(module, parameters)
+    _refuse_training(module)
+    device = next(p.device for name, p in module.named_parameters() if name in names)
+    samples = _samples(x, device)
+    differentiated = Differentiated(module, names)
+    outputs = _outputs(output, differentiated.check(samples[:FEW]))
+    step = differentiated.samples_at_once(samples[:FEW], outputs, memory, len(samples))
+    matrix = _gram(differentiated, samples, outputs, output == "all", step)
+    relative = _rounding(module, differentiated, samples[:FEW], outputs)
+    distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
+    weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
+    bound = {
+        "trace": min(distinct, weights * len(outputs)),
+        "all": min(distinct * len(outputs), weights),
+    }.get(output, min(distinct, weights))
+    by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
+    layerwise = tuple(name for name in names if name not in by_jacobian)
+    error = relative * float(np.trace(matrix))
+    return Kernel(matrix, error, bound, layerwise, by_jacobian)
+
+
+def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the parameters; refuses those that have no real gradient."""
+    found = dict(module.named_parameters())
+    for name, p in found.items():
+        if nn.parameter.is_lazy(p):
+            raise UserError(f"{name} has no shape yet: call the module on a sample first")
+        if p.is_complex():
+            raise UserError(f"{name} is complex: only real parameters have an NTK here")
+    if wanted is None:
+        names = tuple(name for name, p in found.items() if p.requires_grad)
+        if not names:
+            raise UserError("no parameter of the module requires a gradient: name some")
+    else:
+        for word in wanted:
+            if not any(_is_within(name, word) for name in found):
+                raise UserError(f"the module has no parameter {word!r}. It has {', '.join(found)}")
+        names = tuple(name for name in found if any(_is_within(name, word) for word in wanted))
+    for name in names:
+        if not found[name].is_floating_point():
+            raise UserError(f"{name} has whole numbers: a gradient needs real ones")
+    return names
+
+
+def _is_within(name: str, word: str) -> bool:
+    return name == word or name.startswith(word + ".")
+
+
+def _refuse_training(module: nn.Module) -> None:
+    for name, part in module.named_modules():
+        kind = type(part).__name__
+        if isinstance(part, nn.modules.batchnorm._BatchNorm) and (
+            part.training or part.running_mean is None
+        ):
+            raise UserError(
+                f"{name or 'the module'} ({kind}) uses the statistics of the batch, so that samples"
+                " depend on each other: call module.eval()"
+                + ("" if part.running_mean is not None else ", with track_running_stats=True")
+            )
+        if isinstance(part, nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
+            raise UserError(
+                f"{name or 'the module'} ({kind}) is on, so that the output is random: call"
+                " module.eval()"
+            )
+
+
+def _samples(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
+    """(n, …) float64, or whole numbers, on the device."""
+    x = torch.as_tensor(x).detach()
+    if x.ndim < 1 or len(x) < 2:
+        raise UserError(f"x has the shape {tuple(x.shape)}: it must have two samples or more")
+    if x.is_complex():
+        raise UserError("x is complex: give real samples")
+    if not x.is_floating_point():
+        return x.to(device)
+    if not x.isfinite().all():
+        row = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
+        raise UserError(f"x has NaN or infinite entries, first in sample {row}")
+    return x.to(device, torch.float64)
+
+
+def _outputs(wanted: int | str | None, count: int) -> range:
+    """Their positions."""
+    if wanted in ("trace", "all"):
+        return range(count)
+    if wanted is None and count > 1:
+        raise UserError(
+            f"the module has {count} outputs: say which, such as output=0, or output='trace' for"
+            " the sum of their NTKs, or output='all' for one NTK of all"
+        )
+    position = 0 if wanted is None else wanted
+    if not isinstance(position, int) or not 0 <= position < count:
+        raise UserError(f"output={wanted!r}: it must be 0 to {count - 1}, 'trace' or 'all'")
+    return range(position, position + 1)
+
+
+def _gram(
+    differentiated: Differentiated, x: Tensor, outputs: range, whole: bool, step: int
+) -> np.ndarray:
+    """K, from parts of so many samples: (n, n), the sum over outputs; or (n k, n k)."""
+    n, k = len(x), len(outputs) if whole else 1
+    matrix = torch.zeros(n, k, n, k, dtype=torch.float64, device=x.device)
+    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    for i, rows in enumerate(parts):
+        own = differentiated(x[rows], outputs)
+        for columns in parts[: i + 1]:
+            other = own if columns == rows else differentiated(x[columns], outputs)
+            for name in own:
+                for a, b in product(range(len(outputs)), repeat=2):
+                    if whole:
+                        matrix[rows, a, columns, b] += own[name][a].gram(other[name][b])
+                    elif a == b:
+                        matrix[rows, 0, columns, 0] += own[name][a].gram(other[name][b])
+    flat = matrix.reshape(n * k, n * k).cpu().numpy()
+    lower = np.tril(flat)
+    return lower + np.tril(lower, -1).T  # the two halves of a product round differently
+
+
+def _rounding(
+    module: nn.Module, differentiated: Differentiated, x: Tensor, outputs: range
+) -> float:
+    """See `kernel`."""
+    names = differentiated.parameters
+    found = _gram(differentiated, x, outputs, False, len(x))
+    # on the CPU: a GPU may multiply float32 as TF32
+    single = Differentiated(copy.deepcopy(module).cpu(), tuple(names), torch.float32)
+    single.by_jacobian = set(differentiated.by_jacobian)
+    x = x.cpu().float() if x.is_floating_point() else x.cpu()
+    rough = _gram(single, x, outputs, False, len(x))
+    norms = np.sqrt(found.diagonal())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = np.nanmax(abs(rough - found) / np.outer(norms, norms), initial=0.0)
+    stages = 2 * differentiated.calls + 1
+    terms = max(p.numel() for p in names.values())
+    return max(4 * UNIT_ROUNDOFF * stages * math.sqrt(terms), 4 * seen * 2.0**-29)

@@ -1,0 +1,437 @@
+"""The NTK of any module, held against torch.func's Jacobians in float64."""
+
+import copy
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, jacrev, vmap
+from torch.nn import functional
+
+import ntkcond
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.gaussian import normalisation
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import layer_gradients
+from ntkcond.ntk.differentiated import Differentiated
+from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
+from ntkcond.run.errors import UserError
+
+
+class Residual(nn.Module):
+    """As in ResNet: normalised, in place, added."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=True)
+        self.second = nn.Conv2d(
+            channels, channels, 3, padding="same", padding_mode="circular", groups=2
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.relu(self.second(self.relu(self.norm(self.first(x)))) + x)
+
+
+class Transformer(nn.Module):
+    """A block with tied embeddings; attention uses its weights without calling a layer."""
+
+    def __init__(self, words: int = 11, width: int = 8, batch_first: bool = True) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=batch_first)
+        self.norm = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.embedding.weight
+        self.position = 1 if batch_first else 0
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        h = self.embedding(tokens if self.position else tokens.T)
+        h = h + self.attention(h, h, h, need_weights=False)[0]
+        h = h + self.mlp(self.norm(h))
+        return self.head(h.mean(self.position))
+
+
+class Reused(nn.Module):
+    """A layer that is called twice, and one whose weight is used without a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice, self.also = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.scale = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.twice(torch.tanh(self.twice(x))))
+        return self.scale * (functional.linear(h, self.also.weight) + self.also(x)).sum(1)
+
+
+class Branching(nn.Module):
+    """What torch.func cannot transform."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([(row @ self.weight) ** (3 if row[0].item() > 0 else 2) for row in x])
+
+
+def mlp() -> tuple[nn.Module, Tensor]:
+    layers = nn.Linear(7, 30), nn.ReLU(), nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 3)
+    return nn.Sequential(*layers), torch.randn(20, 7)
+
+
+def cnn() -> tuple[nn.Module, Tensor]:
+    return nn.Sequential(
+        nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2), nn.ReLU(inplace=True),
+        nn.Conv2d(8, 8, (3, 2), dilation=(1, 2)), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 4 * 4, 2),
+    ), torch.randn(18, 4, 12, 12)  # fmt: skip
+
+
+def resnet() -> tuple[nn.Module, Tensor]:
+    module = nn.Sequential(
+        nn.Conv2d(3, 4, 3), Residual(4), Residual(4), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(4, 3),
+    )  # fmt: skip
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2)
+    return module, torch.randn(16, 3, 8, 8)
+
+
+def transformer() -> tuple[nn.Module, Tensor]:
+    return Transformer(), torch.randint(0, 11, (16, 5))
+
+
+def sequence_first() -> tuple[nn.Module, Tensor]:
+    """As many samples as positions, which come first in every layer."""
+    return Transformer(batch_first=False), torch.randint(0, 11, (16, 16))
+
+
+def reused() -> tuple[nn.Module, Tensor]:
+    return Reused(), torch.randn(16, 6)
+
+
+def branching() -> tuple[nn.Module, Tensor]:
+    return Branching(), torch.randn(16, 5)
+
+
+def recurrent() -> tuple[nn.Module, Tensor]:
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(3, 4, batch_first=True), nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.lstm(x)[0][:, -1])
+
+    return Last(), torch.randn(16, 6, 3)
+
+
+CASES = (mlp, cnn, resnet, transformer, sequence_first, reused, branching, recurrent)
+
+
+def jacobian(module: nn.Module, x: Tensor) -> Tensor:
+    """(n, k, P), by torch.func; by autograd, sample by sample, of what it cannot transform."""
+    module = copy.deepcopy(module).double()
+    x = x.double() if x.is_floating_point() else x
+    own = dict(module.named_parameters())
+
+    def outputs(weights: dict, sample: Tensor) -> Tensor:
+        return functional_call(module, weights, (sample[None],))[0].reshape(-1)
+
+    if isinstance(module, Branching) or any(isinstance(m, nn.LSTM) for m in module.modules()):
+        rows = [
+            torch.cat([g.reshape(len(g), -1) for g in jacrev(outputs)(own, sample).values()], 1)
+            if not isinstance(module, Branching)
+            else torch.autograd.grad(outputs(own, sample), [*own.values()])[0][None]
+            for sample in x
+        ]
+        return torch.stack(rows).detach()
+    by_name = vmap(jacrev(outputs), (None, 0))(own, x)
+    return torch.cat([each.reshape(*each.shape[:2], -1) for each in by_name.values()], 2).detach()
+
+
+@pytest.mark.parametrize("memory", [2e9, 6e5])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_every_kernel_is_that_of_the_jacobian(case, memory):
+    torch.manual_seed(0)
+    module, x = case()
+    module.eval()
+    j = jacobian(module, x)
+    n, k, _ = j.shape
+    before = copy.deepcopy(module.state_dict())
+    wanted = {
+        k - 1: j[:, -1] @ j[:, -1].T,
+        "trace": torch.einsum("iap,jap->ij", j, j),
+        "all": torch.einsum("iap,jbp->iajb", j, j).reshape(n * k, n * k),
+    }
+    for output, expected in wanted.items():
+        found = kernel(module, x, output=output, memory=memory)
+        norms = expected.diagonal().sqrt()
+        off = (torch.from_numpy(found.matrix) - expected).abs() / torch.outer(norms, norms)
+        assert off.max() < 1e-12
+        assert np.array_equal(found.matrix, found.matrix.T)
+        assert np.linalg.norm(found.matrix - expected.numpy(), 2) <= found.error
+        assert {*found.layerwise, *found.by_jacobian} == dict(module.named_parameters()).keys()
+    after = module.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_layers_are_used_where_they_are_exact_and_nowhere_else():
+    torch.manual_seed(0)
+    for case in (mlp, cnn, resnet):
+        module, x = case()
+        assert kernel(module.eval(), x, output=0).by_jacobian == ()
+    module, x = transformer()
+    found = kernel(module.eval(), x, output=0)
+    assert set(found.by_jacobian) == {
+        "embedding.weight", "attention.in_proj_weight", "attention.in_proj_bias",
+        "attention.out_proj.weight", "attention.out_proj.bias",
+    }  # fmt: skip
+    module, x = reused()
+    assert set(kernel(module, x).by_jacobian) == {"also.weight", "scale"}
+    module, x = sequence_first()  # the last layer alone has samples first; its weight is tied
+    assert kernel(module.eval(), x, output=0).layerwise == ()
+
+
+def test_a_wrong_rule_is_found_out(monkeypatch):
+    """The check against autograd: a rule that forgets half of the gradient gives no kernel."""
+    torch.manual_seed(0)
+    module, x = mlp()
+    expected = kernel(module, x, output=0).matrix
+
+    def wrong(layer: nn.Linear, inputs: Tensor, back: Tensor) -> dict:
+        found = layer_gradients.linear(layer, inputs, back)
+        return {**found, "bias": layer_gradients.Explicit(found["bias"].values / 2)}
+
+    monkeypatch.setitem(layer_gradients.RULES, nn.Linear, wrong)
+    found = kernel(module, x, output=0)
+    assert set(found.by_jacobian) == {"0.bias", "2.bias", "4.bias"}
+    assert np.allclose(found.matrix, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
+def test_kernel_of_the_papers_network_as_a_module_is_that_of_its_factors(activation):
+    """z = √(c/m) W α: the workflow's networks, without biases."""
+    network = MLP(ACTIVATIONS[activation], depth=3, width=40)
+    weights = network.weights(seed=1, features=6)
+    x = np.random.default_rng(0).standard_normal((24, 6))
+    scale = math.sqrt(normalisation(network.activation) / 40)
+    function = {"relu": torch.relu, "tanh": torch.tanh, "linear": lambda z: z}[activation]
+
+    class Papers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(*w.shape[::-1], bias=False) for w in weights)
+            for layer, w in zip(self.layers, weights, strict=True):
+                layer.weight.data = torch.from_numpy(w)
+
+        def forward(self, h: Tensor) -> Tensor:
+            for layer in self.layers[:-1]:
+                h = scale * function(layer(h))
+            return self.layers[-1](h)
+
+    found = kernel(Papers(), x)
+    expected = ntkcond.empirical_ntk(network.initial_gradients(1, 6)(x))
+    assert np.allclose(found.matrix, expected, rtol=1e-12)
+    assert found.by_jacobian == ()
+
+
+def test_chosen_parameters():
+    torch.manual_seed(0)
+    module, x = mlp()
+    parts = [kernel(module, x, output=0, parameters=[name]) for name in ("0", "2", "4")]
+    whole = kernel(module, x, output=0)
+    assert parts[0].layerwise == ("0.weight", "0.bias")
+    assert np.allclose(sum(part.matrix for part in parts), whole.matrix, rtol=1e-13)
+    for p in module[0].parameters():
+        p.requires_grad_(False)
+    frozen = kernel(module, x, output=0).matrix
+    assert np.allclose(frozen, parts[1].matrix + parts[2].matrix, rtol=1e-13)
+    with pytest.raises(UserError, match=r"no parameter '1'. It has 0.weight, 0.bias"):
+        kernel(module, x, output=0, parameters=["1"])
+
+
+def test_condition_number_and_its_verdicts():
+    torch.manual_seed(0)
+    module, x = mlp()
+    found = condition_number(module, x, output=0)
+    eigenvalues = np.linalg.eigvalsh(kernel(module, x, output=0).matrix)
+    assert found.verdict == "resolved"
+    assert found.kappa == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
+    assert found.kappa_lower < found.kappa < found.kappa_upper
+    assert str(found).startswith("κ = ")
+    repeated = condition_number(module, torch.cat([x, x[:1]]), output=0)
+    assert (repeated.verdict, repeated.kappa) == ("singular", math.inf)
+    assert str(repeated).startswith("κ = ∞: the rank is at most 20")
+    few = condition_number(nn.Linear(3, 1), torch.randn(10, 3))
+    assert (few.verdict, few.rank_bound) == ("singular", 4)
+    close = condition_number(module, torch.cat([x.double(), x[:1].double() + 1e-9]), output=0)
+    assert (close.verdict, close.kappa_upper) == ("unresolved", math.inf)
+    assert "lost in rounding" in str(close)
+
+
+def test_condition_number_of_a_matrix():
+    a = np.random.default_rng(0).standard_normal((12, 20))
+    assert condition_number(a @ a.T).kappa == pytest.approx(np.linalg.cond(a @ a.T))
+    planted = a @ a.T - 50 * np.eye(12)
+    with pytest.raises(UserError, match=r"no NTK: λ_min = -.* positive semi-definite"):
+        condition_number(planted)
+    for matrix, words in (
+        (a, "shape"), (np.full((3, 3), np.nan), "NaN"), (np.triu(np.ones((3, 3))), "symmetric"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            condition_number(matrix)
+    with pytest.raises(UserError, match="needs samples"):
+        condition_number(nn.Linear(2, 1))
+
+
+def test_closest_pair_of_a_kernel():
+    torch.manual_seed(0)
+    module, x = mlp()
+    x[7] = x[3] + 0.01
+    module[0].bias.data.zero_()
+    found = closest_pair(kernel(module, x, output=0))
+    assert (found.first, found.second, found.vanished) == (3, 7, 0)
+    j = jacobian(module, x)[:, 0]
+    unit = j / j.norm(dim=1, keepdim=True)
+    expected = math.degrees(2 * math.asin((unit[3] - unit[7]).norm() / 2))
+    assert found.angle_deg == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(UserError, match="fewer than two"):
+        closest_pair(np.diag([1.0, 0.0]))
+
+
+class Odd(nn.Module):
+    """What kernel refuses, by what it does."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.layer, self.what = nn.Linear(3, 1), what
+
+    def forward(self, x: Tensor) -> Tensor | dict:
+        f = self.layer(x)
+        match self.what:
+            case "random":
+                return f + torch.rand(len(x), 1)
+            case "mixing":
+                return f - f.mean(0)
+            case "nan":
+                return f / 0 * 0
+            case "dictionary":
+                return {"logits": f}
+            case "reduced":
+                return f.mean()
+            case "whole":
+                return f.long()
+            case "constant":
+                return x.sum(1)
+        return f
+
+
+REFUSED = {
+    "random": (Odd("random"), "changes from call to call"),
+    "mixing": (Odd("mixing"), "depends on the others of its batch"),
+    "nan": (Odd("nan"), "output has NaN"),
+    "dictionary": (Odd("dictionary"), "gives a dict: wrap it"),
+    "reduced": (Odd("reduced"), r"must be \(4, …\)"),
+    "whole": (Odd("whole"), "of real numbers"),
+    "constant": (Odd("constant"), "does not depend on the chosen parameters"),
+    "lazy": (nn.LazyLinear(1), "weight has no shape yet"),
+    "shape": (nn.Linear(4, 1), r"fails on samples of shape \(4, 3\)"),
+    "batch norm": (nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1)), r"0 \(BatchNorm1d\) uses"),
+    "own statistics": (
+        nn.Sequential(nn.BatchNorm1d(3, track_running_stats=False), nn.Linear(3, 1)).eval(),
+        "track_running_stats=True",
+    ),
+    "dropout": (nn.Sequential(nn.Linear(3, 1), nn.Dropout(0.1)), r"1 \(Dropout\) is on"),
+    "complex": (nn.Linear(3, 1, dtype=torch.complex64), "weight is complex"),
+    "outputs": (nn.Linear(3, 2), "has 2 outputs: say which"),
+    "no parameters": (nn.Identity(), "no parameter of the module requires a gradient"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_module_without_an_ntk_is_refused_with_the_reason(what):
+    module, words = REFUSED[what]
+    with pytest.raises(UserError, match=words):
+        kernel(module, torch.randn(6, 3))
+
+
+def test_bad_samples_and_options_are_refused():
+    module, x = nn.Linear(3, 2), torch.randn(6, 3)
+    for wrong, words in (
+        (x[:1], "two samples or more"),
+        (x.index_fill(0, torch.tensor([4]), math.nan), "first in sample 4"),
+        (x.to(torch.complex64), "complex"),
+    ):
+        with pytest.raises(UserError, match=words):
+            kernel(module, wrong, output=0)
+    for output in (2, -1, "sum", 0.0):
+        with pytest.raises(UserError, match="it must be 0 to 1, 'trace' or 'all'"):
+            kernel(module, x, output=output)
+    with pytest.raises(UserError, match="do not fit in memory"):
+        kernel(module, x, output=0, memory=100)
+
+
+def test_the_error_bound_follows_a_module_that_rounds_badly():
+    """Between two large numbers that cancel, rounding is far above that of any layer."""
+
+    class Cancels(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = x * 1e-4 + 1e4
+            return self.layer((h - 1e4) * 1e4)
+
+    torch.manual_seed(0)
+    x = torch.randn(20, 4, dtype=torch.float64)
+    module = Cancels().double()
+    exact = nn.Linear(4, 1).double()
+    exact.load_state_dict(module.layer.state_dict())
+    rough, fine = kernel(module, x), kernel(exact, x)
+    assert rough.error > 1000 * fine.error
+    assert np.linalg.norm(rough.matrix - fine.matrix, 2) < rough.error
+
+
+def test_gradients_stay_within_their_memory():
+    """By counting the samples that are differentiated at once."""
+    torch.manual_seed(0)
+    module, x = cnn()
+    differentiated = Differentiated(module, [name for name, _ in module.named_parameters()])
+    differentiated.check(x[:4].double())
+    few, all_of_them = (
+        differentiated.samples_at_once(x[:4].double(), range(1), memory, 1000)
+        for memory in (1e6, 1e12)
+    )
+    assert all_of_them == 1000
+    assert 1 <= few < 20
+
+
+def test_the_public_names_are_those_of_the_stub_and_load_lazily():
+    stub = Path(ntkcond.__file__).with_suffix(".pyi").read_text("utf-8")
+    found = re.findall(r"from ntkcond\.(\S+) import (\w+) as \2\n", stub)
+    declared = {name: module for module, name in found}
+    assert declared == {name: ntkcond._PUBLIC[name] for name in ntkcond.__all__}
+    for name in ntkcond.__all__:
+        assert getattr(ntkcond, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'kappa'"):
+        ntkcond.kappa  # noqa: B018
+    loaded = "import sys, ntkcond; print(*sorted(set(sys.modules) & {'torch', 'numpy', 'scipy'}))"
+    done = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
