@@ -5,7 +5,8 @@ Gaussian, thanks to c_σ (Eq. 1). Angles are in radians; theorem and equation nu
 arXiv 2305.08813v1. The `width` of a network is ignored: it is taken as infinite.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.dual_activations import dual, one_minus_cosine, scaled
 from ntkcond.run.errors import UserError
+from ntkcond.run.machine import thread_count
 
 RELU = ACTIVATIONS["relu"]
 UNIT_ROUNDOFF = 2.0**-53
 BAND, BAND_ENTRIES = 256, 2**22  # rows, and entries, of a kernel computed at once
+PIECE = 2**15  # entries that go through all layers together, within a processor's cache
 NEAR = 0.95  # |cos θ| above which an angle is computed from sums and differences
 PAIRS = 4096  # of them at once
 ROUNDINGS = 32  # of the closed forms of one layer: more than they have
@@ -134,13 +137,21 @@ def _bands(x: np.ndarray, network: MLP) -> Iterator[tuple[slice, slice, np.ndarr
         )
     scale = np.ones_like(norms) if activation.degree is None else norms**activation.degree**depth
     unit = x / np.where(norms == 0, 1.0, norms)[:, None]
+
+    def product(theta: np.ndarray, rows: slice) -> None:
+        entries = theta.reshape(-1)
+        for start in range(0, len(entries), PIECE):  # all layers within a processor's cache
+            piece = entries[start : start + PIECE]
+            square, deficit, _ = products(piece, network)
+            np.subtract(square, deficit, out=piece)
+        theta *= np.outer(scale[rows], scale[: theta.shape[1]])
+
     for rows in _rows(len(x)):
         start, left = rows.start, slice(0, rows.stop)
         if network.is_linear:
             band = (depth + 1 if network.trainable == "all" else 1) * (x[rows] @ x[left].T)
         else:
-            square, deficit, _ = products(_angles(unit, rows), network)
-            band = (square - deficit) * np.outer(scale[rows], scale[left])
+            band = _angles(unit, rows, product)
         corner = band[:, start:]  # rounding may differ between its two halves
         corner[:] = np.tril(corner) + np.tril(corner, -1).T
         yield rows, left, band
@@ -153,24 +164,39 @@ def _rows(n: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def _angles(unit: np.ndarray, rows: slice) -> np.ndarray:
-    """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal.
+def _angles(
+    unit: np.ndarray,
+    rows: slice,
+    then: Callable[[np.ndarray, slice], None] = lambda theta, rows: None,
+) -> np.ndarray:
+    """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal. Some rows
+    at a time on all threads: NumPy's functions do not hold the interpreter's lock. then: what is
+    done with them in place.
 
     Those of near parallel or opposite rows by their difference and sum (Kahan, 2006): the arc
     cosine of a cosine c has √(1 − c²) times its accuracy."""
-    start = rows.start
-    cosine = np.clip(unit[rows] @ unit[: rows.stop].T, -1.0, 1.0)
-    near = np.abs(cosine) > NEAR
-    theta = np.arccos(cosine, out=cosine)
-    first, second = np.nonzero(np.tril(near, start - 1))
-    for begin in range(0, len(first), PAIRS):
-        i, j = first[begin : begin + PAIRS], second[begin : begin + PAIRS]
-        one, other = unit[start + i], unit[j]
-        theta[i, j] = 2 * np.arctan2(
-            np.linalg.norm(one - other, axis=1), np.linalg.norm(one + other, axis=1)
-        )
-    np.fill_diagonal(theta[:, start:], 0.0)
-    return theta
+    band = unit[rows] @ unit[: rows.stop].T
+
+    def fill(start: int) -> None:
+        some = slice(start, min(start + step, rows.stop))
+        theta = band[some.start - rows.start : some.stop - rows.start]
+        np.clip(theta, -1.0, 1.0, out=theta)
+        first, second = np.nonzero(np.tril(np.abs(theta) > NEAR, start - 1))
+        np.arccos(theta, out=theta)
+        for begin in range(0, len(first), PAIRS):
+            i, j = first[begin : begin + PAIRS], second[begin : begin + PAIRS]
+            one, other = unit[start + i], unit[j]
+            theta[i, j] = 2 * np.arctan2(
+                np.linalg.norm(one - other, axis=1), np.linalg.norm(one + other, axis=1)
+            )
+        np.fill_diagonal(theta[:, start:], 0.0)
+        then(theta, some)
+
+    step = max(1, 4 * PIECE // rows.stop)
+    with ThreadPoolExecutor(thread_count()) as pool:
+        for _ in pool.map(fill, range(rows.start, rows.stop, step)):
+            pass
+    return band
 
 
 def smallest_angle(x: np.ndarray, network: MLP) -> float:
