@@ -73,7 +73,7 @@ JOBS = {
     "sweep": (  # at its largest: widths at one n
         of(sweep="width"),
         needs.sweep_need(500, blocks=4, depth=3, width=2048, **MNIST),
-        cluster.sweep_work(500, blocks=4, depth=3, width=2048, seeds=2 * 2, **MNIST),
+        cluster.sweep_work(500, blocks=4, depths=[1, 3], width=2048, seeds=2, **MNIST),
     ),
 }  # fmt: skip
 

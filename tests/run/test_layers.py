@@ -57,7 +57,6 @@ NO_NUMBERS = {
     "machine.available_memory": "compared with what is needed, to end the step",
     "machine.resolve_device": "where it is computed; tests hold devices against each other",
     "machine.use_threads": "how fast it is computed",
-    "machine.thread_count": "the same",
     "needs.Need": "bytes, for require_memory",
     "needs.kernel_need": "bytes, for require_memory",
     "needs.angle_need": "bytes, for require_memory",

@@ -5,6 +5,7 @@ written once, with `xp(array)` for functions and the methods and operators that 
 The Snakefile reads activations at every start: no import of numpy or torch before they are used.
 """
 
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -64,6 +65,11 @@ def put(array: "np.ndarray", device: Device) -> Array:
 def to_numpy(array: Array) -> "np.ndarray":
     """On the host, copied only if it is elsewhere."""
     return array if is_numpy(array) else array.cpu().numpy()
+
+
+def thread_count() -> int:
+    """Threads for what NumPy computes on one: as many as its libraries have."""
+    return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
 def add_product(total: Array, a: Array, b: Array) -> None:

@@ -15,16 +15,24 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from ntkcond.ntk.layer_gradients import Explicit, Gradients, rule
+from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
-class _Use(NamedTuple):
-    """A call of a layer: its input and what it gave."""
+class _Layer(NamedTuple):
+    """names: of its chosen parameters, by their names in the layer."""
 
+    rule: Rule
+    names: dict[str, str]
+
+
+class _Use(NamedTuple):
+    """A call of a layer that has a rule: its input and what it gave."""
+
+    rule: Rule
     layer: nn.Module
     inputs: Tensor
     result: Tensor
@@ -47,7 +55,7 @@ class Differentiated:
             if name in names:
                 self.parameters[name] = p
         named = {id(p): name for name, p in self.parameters.items()}
-        self._layers: dict[nn.Module, dict[str, str]] = {}  # of each, the chosen parameters
+        self._layers: dict[nn.Module, _Layer] = {}
         for layer in self.module.modules():
             own = dict(layer.named_parameters(recurse=False))
             chosen = {
@@ -55,10 +63,11 @@ class Differentiated:
                 for word, p in own.items()
                 if word in ("weight", "bias") and id(p) in named
             }
-            if chosen and rule(layer):
-                self._layers[layer] = chosen
-        of_layers = {name for chosen in self._layers.values() for name in chosen.values()}
-        self.by_jacobian = self.parameters.keys() - of_layers
+            found = rule(layer)
+            if chosen and found:
+                self._layers[layer] = _Layer(found, chosen)
+        of_layers = {name for layer in self._layers.values() for name in layer.names.values()}
+        self.by_jacobian = set(self.parameters) - of_layers
         self.calls = 0  # of layers and of other parameters
 
     def check(self, x: Tensor) -> int:
@@ -86,7 +95,7 @@ class Differentiated:
         for use, one, other in zip(uses, plain, scaled, strict=True):
             by_sample = len(use.inputs) == len(one) == len(x)
             if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
-                self.by_jacobian |= set(self._layers[use.layer].values())
+                self.by_jacobian |= set(self._layers[use.layer].names.values())
         self(x, range(1))
         self.calls = len(uses) + len(self.by_jacobian)
         return f.shape[1]
@@ -147,7 +156,7 @@ class Differentiated:
 
         def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> Tensor:
             given = args[0] if args else next(iter(named.values()))
-            uses.append(_Use(layer, given.detach(), result))
+            uses.append(_Use(self._layers[layer].rule, layer, given.detach(), result))
             return result.clone()  # so that what changes it in place changes the copy
 
         hooks = [layer.register_forward_hook(record, with_kwargs=True) for layer in self._layers]
@@ -172,17 +181,19 @@ class Differentiated:
             sums = dict(zip(found, gradients[len(uses) :], strict=True))
             parts: dict[str, list[Gradients]] = {name: [] for name in found}
             for use, back in zip(uses, gradients, strict=False):
-                of_use = rule(use.layer)(use.layer, use.inputs, back)
-                for word, name in self._layers[use.layer].items():
+                of_use = use.rule(use.layer, use.inputs, back)
+                for word, name in self._layers[use.layer].names.items():
                     if name in parts:
                         parts[name].append(of_use[word])
             for name, own in parts.items():
-                if not own or not _agree(sum(p.total() for p in own), sums[name].flatten()):
+                totals = [gradients.total() for gradients in own]
+                if not own or not _agree(sum(totals[1:], totals[0]), sums[name].flatten()):
                     self.by_jacobian.add(name)
                 elif len(own) == 1:
                     found[name].append(own[0])
                 else:
-                    found[name].append(Explicit(sum(p.explicit() for p in own)))
+                    added = torch.stack([gradients.explicit() for gradients in own]).sum(0)
+                    found[name].append(Explicit(added))
         return {name: each for name, each in found.items() if name not in self.by_jacobian}
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ntkcond.arrays.backend import thread_count
 from ntkcond.arrays.half import Half, half_of_tiles
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.dual_activations import dual, one_minus_cosine, scaled
 from ntkcond.run.errors import UserError
-from ntkcond.run.machine import thread_count
 
 RELU = ACTIVATIONS["relu"]
 UNIT_ROUNDOFF = 2.0**-53

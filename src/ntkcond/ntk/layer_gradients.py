@@ -7,7 +7,7 @@ patches of its input; a normalisation scales what it has normalised.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +33,10 @@ class Explicit(NamedTuple):
 
 class Factored(NamedTuple):
     """Gradients of n samples as factors, for each group of channels. unfold: gives their inputs a,
-    (n, groups, t, inputs); back: δ, (n, groups, t, outputs)."""
+    (n, groups, t, inputs); inputs: how many; back: δ, (n, groups, t, outputs)."""
 
     unfold: Callable[[], Tensor]
+    inputs: int
     back: Tensor
 
     def explicit(self) -> Tensor:
@@ -44,17 +45,23 @@ class Factored(NamedTuple):
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
-        a, b = self.unfold(), other.unfold() if isinstance(other, Factored) else None
-        (n, groups, t, width), outputs = a.shape, self.back.shape[-1]
-        if b is None or t * b.shape[2] * (width + outputs + 1) > width * outputs:
+        if not isinstance(other, Factored) or not self._pays_with(other):
             own = self.explicit()
             return own @ (own if other is self else other.explicit()).T
+        a, b = self.unfold(), other.unfold()
+        n, groups, t, _ = a.shape
         total = a.new_zeros(n * t, len(b) * b.shape[2])
         for g in range(groups):
             product = a[:, g].flatten(0, 1) @ b[:, g].flatten(0, 1).T
             product *= self.back[:, g].flatten(0, 1) @ other.back[:, g].flatten(0, 1).T
             total += product
         return total.reshape(n, t, len(b), -1).sum((1, 3))
+
+    def _pays_with(self, other: "Factored") -> bool:
+        """Whether the products of factors are fewer than the weights."""
+        inputs, outputs = self.inputs, self.back.shape[-1]
+        positions = self.back.shape[2] * other.back.shape[2]
+        return positions * (inputs + outputs + 1) <= inputs * outputs
 
     def total(self) -> Tensor:
         """See `Explicit.total`."""
@@ -67,7 +74,9 @@ Gradients = Explicit | Factored
 def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     back = back.reshape(len(back), 1, -1, layer.out_features)
     found: dict[str, Gradients] = {
-        "weight": Factored(lambda: x.reshape(len(x), 1, -1, layer.in_features), back)
+        "weight": Factored(
+            lambda: x.reshape(len(x), 1, -1, layer.in_features), layer.in_features, back
+        )
     }
     if layer.bias is not None:
         found["bias"] = Explicit(back.sum((1, 2)))
@@ -76,26 +85,19 @@ def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
 
 def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     def patches() -> Tensor:
-        padded = x
-        if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
-            mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-            padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
-        unpadded = padded is not x
-        columns = functional.unfold(
-            padded, layer.kernel_size, layer.dilation, 0 if unpadded else layer.padding,
-            layer.stride,
-        )  # fmt: skip
-        return columns.unflatten(1, (layer.groups, -1)).transpose(2, 3)
+        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+        padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
+        columns = functional.unfold(padded, layer.kernel_size, layer.dilation, stride=layer.stride)
+        return columns.unflatten(1, (layer.groups, -1)).mT
 
-    found: dict[str, Gradients] = {
-        "weight": Factored(patches, back.flatten(2).unflatten(1, (layer.groups, -1)).mT)
-    }
+    by_group = back.flatten(2).unflatten(1, (layer.groups, -1)).mT
+    found: dict[str, Gradients] = {"weight": Factored(patches, layer.weight[0].numel(), by_group)}
     if layer.bias is not None:
         found["bias"] = Explicit(back.sum((2, 3)))
     return found
 
 
-def normalisation(layer: nn.Module, x: Tensor, back: Tensor) -> dict[str, Gradients]:
+def normalisation(layer: Any, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     """Of BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
     if isinstance(layer, nn.LayerNorm):
         normalised = functional.layer_norm(x, layer.normalized_shape, None, None, layer.eps)
@@ -121,7 +123,8 @@ def normalisation(layer: nn.Module, x: Tensor, back: Tensor) -> dict[str, Gradie
     return found
 
 
-RULES: dict[type[nn.Module], Callable[..., dict[str, Gradients]]] = {
+Rule = Callable[..., dict[str, Gradients]]
+RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: linear,
     nn.Conv2d: conv2d,
     nn.BatchNorm1d: normalisation,
@@ -132,7 +135,7 @@ RULES: dict[type[nn.Module], Callable[..., dict[str, Gradients]]] = {
 }
 
 
-def rule(layer: nn.Module) -> Callable[..., dict[str, Gradients]] | None:
+def rule(layer: nn.Module) -> Rule | None:
     """How the gradients of a layer follow from its input and the vectors back-propagated to its
     output, or None: then they are left to autograd. Of a subclass only if its forward is that of
     its parent."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,14 +90,13 @@ def condition_number(
     >>> ntkcond.condition_number(network, torch.randn(20, 5)).verdict
     'resolved'
     """
-    found = module if isinstance(module, Kernel) else None
     if isinstance(module, nn.Module):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
         found = kernel(module, x, **options)
-    elif isinstance(module, np.ndarray):
-        found = Kernel(_symmetric(module), 0.0, len(module), (), ())
-    record = spectrum_record(found.matrix, found.rank_bound, found.error)
+    else:
+        found = _given(module)
+    record: dict[str, Any] = spectrum_record(found.matrix, found.rank_bound, found.error)
     smallest, error = record["lambda_min"], record["lambda_min_error"]
     if smallest < -error:
         raise UserError(
@@ -115,7 +115,7 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
 
     Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
     """
-    matrix = kernel.matrix if isinstance(kernel, Kernel) else _symmetric(kernel)
+    matrix = _given(kernel).matrix
     norms = np.sqrt(matrix.diagonal())
     index = np.flatnonzero(norms)
     if len(index) < 2:
@@ -124,19 +124,22 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     np.fill_diagonal(cosines, -math.inf)
     first, second = np.unravel_index(cosines.argmax(), cosines.shape)
     angle = math.degrees(math.acos(min(1.0, cosines[first, second])))
-    pair = sorted((int(index[first]), int(index[second])))
-    return ClosestPair(angle, *pair, len(matrix) - len(index))
+    i, j = sorted((int(index[first]), int(index[second])))
+    return ClosestPair(angle, i, j, len(matrix) - len(index))
 
 
-def _symmetric(matrix: np.ndarray) -> np.ndarray:
-    if matrix.ndim != 2 or len(matrix) != matrix.shape[-1] or not len(matrix):
+def _given(kernel: Kernel | np.ndarray) -> Kernel:
+    """A matrix as a kernel without an error of its own."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    matrix = np.asarray(kernel, dtype=np.float64)
+    if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
-    matrix = matrix.astype(np.float64)
     if not np.isfinite(matrix).all():
         raise UserError("the matrix has entries that are NaN or infinite")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
-    return matrix
+    return Kernel(matrix, 0.0, len(matrix), (), ())
 
 
 def kernel(
@@ -174,10 +177,11 @@ def kernel(
     relative = _rounding(module, differentiated, samples[:FEW], outputs)
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
-    bound = {
-        "trace": min(distinct, weights * len(outputs)),
-        "all": min(distinct * len(outputs), weights),
-    }.get(output, min(distinct, weights))
+    bound = min(distinct, weights)
+    if output == "trace":
+        bound = min(distinct, weights * len(outputs))
+    elif output == "all":
+        bound = min(distinct * len(outputs), weights)
     by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
     layerwise = tuple(name for name in names if name not in by_jacobian)
     error = relative * float(np.trace(matrix))

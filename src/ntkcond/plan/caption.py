@@ -38,7 +38,7 @@ def about(graph: Graph, name: str) -> dict:
 @functools.cache
 def steps_of_all(graph: Graph) -> list[tuple[str, str, str]]:
     """For each step of the whole workflow its name, code digest and packages."""
-    found = {}
+    found: dict[tuple[str, ...], tuple[str, str, str]] = {}
     for name in SPECS:
         for job in graph.upstream(graph.job(name)):
             found.setdefault(job.modules, _step(job))

@@ -6,6 +6,7 @@ job that ends early costs nothing, a job that runs out of time must start again.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ntkcond.run.needs import (
@@ -24,6 +25,8 @@ OPERATIONS_PER_SECOND = 3e9
 # small kernels 5 n³, a Cholesky factor 0.31 n³. Lanczos reads the half of K from memory: for λ_max
 # 440 n², with λ_min 2,300 n².
 EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
+# An entry of a kernel at infinite width, and each layer of it, at that rate.
+ANGLE, DUAL = 10_000, 3_400
 # Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
 FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
@@ -125,15 +128,22 @@ def spectrum_work(
 
 
 def sweep_work(
-    block: int, blocks: int | None, samples: int, features: int, depth: int, width: int,
-    seeds: int, linear: bool = False,
+    block: int, blocks: int | None, samples: int, features: int, depths: Sequence[int], width: int,
+    seeds: int, linear: bool = False, infinite: bool = False,
 ) -> Work:  # fmt: skip
     """NTKs and their eigenvalues, all of the largest n; none is written. blocks: at most, None for
-    all. linear: see `spectrum_work`."""
+    all. linear: see `spectrum_work`. infinite: whether every width is."""
+    operations = 0.0
+    for depth in depths:
+        is_linear = linear or depth == 0
+        operations += _spectrum(block, singular=is_linear and block > features)
+        if not infinite:
+            operations += _kernel_operations(block, features, depth, width)
+        else:
+            per_entry = 0 if is_linear else ANGLE + depth * DUAL
+            operations += block**2 / 2 * (2 * features + per_entry)
     blocks = min(blocks or samples, samples // block)
-    singular = linear and block > features
-    each = _kernel_operations(block, features, depth, width) + _spectrum(block, singular)
-    return Work(seeds * blocks * each, FLOAT64 * samples * features)
+    return Work(seeds * blocks * operations, FLOAT64 * samples * features)
 
 
 def train_work(

@@ -6,6 +6,7 @@ or its inputs. So no list of what reads which setting has to be kept.
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
@@ -85,11 +86,12 @@ def _another(value: object) -> object:
     return f"{value}?"
 
 
-def _at(config: dict, path: Path) -> object:
+def _at(config: dict, path: Path) -> Any:
     """The value there; None if it is not set."""
+    here: Any = config
     for key in path:
-        config = config.get(key) if isinstance(config, dict) else None
-    return config
+        here = here.get(key) if isinstance(here, dict) else None
+    return here
 
 
 def _overriding(graph: Graph, path: Path, jobs: Sequence[Job]) -> dict[Path, object]:

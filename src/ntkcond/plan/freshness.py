@@ -49,7 +49,7 @@ class Freshness:
 
     def digest_of(self, path: str) -> str:
         """Of the record that a result has, or will have once it is rebuilt."""
-        job = self.graph.maker(path)
+        job = self.graph.maker_of(path)
         made_with = self._record(path)
         if made_with is None or self.differences(job):
             made_with = self._today(job)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name, title
@@ -50,7 +51,7 @@ class Job:
     wildcards: Mapping[str, str]
     outputs: tuple[str, ...]
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     chosen: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
 
@@ -101,9 +102,15 @@ class Graph:
         parent, _, name = path.rpartition("/")
         rule = name.partition(".")[0]
         if rule in SPECS and parent in ("results", "results/provenance"):
-            found = self.job(rule)
-            return found if path in found.outputs else None
+            artefact = self.job(rule)
+            return artefact if path in artefact.outputs else None
         return None
+
+    def maker_of(self, result: str) -> Job:
+        """`maker` of a file that a rule makes."""
+        job = self.maker(result)
+        assert job, f"no rule makes {result}"
+        return job
 
     def _knows(
         self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width"
@@ -114,7 +121,8 @@ class Graph:
 
     def upstream(self, job: Job) -> Iterator[Job]:
         """The job and all that it depends on, inputs first, each once."""
-        waiting, found = [job], {}
+        waiting = [job]
+        found: dict[tuple[str, ...], Job] = {}
         while waiting:
             here = waiting.pop()
             found.pop(here.outputs, None)  # later than what was found to need it

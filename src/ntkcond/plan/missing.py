@@ -134,9 +134,10 @@ def running(freshness: Freshness, target: Job) -> list[Job]:
     counts where a job that runs takes it, and nowhere else."""
     graph = freshness.graph
     jobs = list(graph.upstream(target))  # inputs first
-    inputs = {
-        job: {graph.maker(path) for paths in job.inputs.values() for path in paths} for job in jobs
-    }
+    inputs: dict[Job, set[Job]] = {job: set() for job in jobs}
+    for job in jobs:
+        makers = (graph.maker(path) for paths in job.inputs.values() for path in paths)
+        inputs[job].update(maker for maker in makers if maker)
     stale: set[Job] = set()
     for job in jobs:
         if freshness.differences(job) or inputs[job] & stale:

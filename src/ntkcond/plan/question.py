@@ -54,7 +54,7 @@ def asked(arguments: argparse.Namespace) -> Question:
         hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
         raise UserError(f"{path}: no rule makes this file. {hint}")
     graph, found = missing.graph_without(Freshness(graph), [job])
-    return Question(settings, path, graph.maker(path), Freshness(graph), found)
+    return Question(settings, path, graph.maker_of(path), Freshness(graph), found)
 
 
 def _settings(project: Path, arguments: argparse.Namespace) -> dict:

@@ -41,7 +41,7 @@ def _reasons(
         words.append(f"changed file {listed(changed)}")
     if job:
         rebuilt = (path for files in job.inputs.values() for path in files if path in will_run)
-        if rules := dict.fromkeys(freshness.graph.maker(path).rule for path in rebuilt):
+        if rules := dict.fromkeys(freshness.graph.maker_of(path).rule for path in rebuilt):
             words.append(f"input rebuilt: {listed(list(rules))}")
     return words or ["forced by the command line" if reason.forced else "asked for"]
 

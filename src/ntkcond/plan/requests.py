@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import cluster, config
@@ -9,7 +10,8 @@ from ntkcond.plan.cluster import Work
 from ntkcond.run import needs
 from ntkcond.run.needs import Need
 
-NEEDS = {
+T = TypeVar("T")
+NEEDS: dict[str, Callable[..., Need]] = {
     "kernel": needs.kernel_need,
     "spectrum": needs.spectrum_need,
     "closest_pair": needs.angle_need,
@@ -17,7 +19,7 @@ NEEDS = {
     "descent": needs.kernel_need,
     "sgd": needs.train_need,
 }
-WORK = {
+WORK: dict[str, Callable[..., Work]] = {
     "dataset": cluster.dataset_work,
     "kernel": cluster.kernel_work,
     "spectrum": cluster.spectrum_work,
@@ -91,17 +93,19 @@ def threads(settings: dict, rule: str, wildcards: Mapping[str, str], cores: int 
     elif rule == "sweep":
         sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
         sizes = [samples if n == "all" else n for n in sweep["sizes"]]
-        samples = None if None in sizes else max(sizes)
+        samples = None if None in sizes else max(n or 0 for n in sizes)
     return 1 if samples is not None and samples <= SMALL else most
 
 
 def _at_sizes(
-    function: Callable, settings: dict, rule: str, wildcards: Mapping[str, str]
-) -> Need | Work | int | None:
+    function: Callable[..., T], settings: dict, rule: str, wildcards: Mapping[str, str]
+) -> T | None:
     """The function at those sizes of a job that are its parameters."""
     sizes = _sizes(settings, rule, wildcards)
+    if sizes is None:
+        return None
     taken = inspect.signature(function).parameters
-    return sizes and function(**{name: sizes[name] for name in taken if name in sizes})
+    return function(**{name: sizes[name] for name in taken if name in sizes})
 
 
 def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | None:
@@ -140,6 +144,8 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
             "blocks": None if sweep["blocks"] == "all" else sweep["blocks"],
             "depth": max(sweep["depths"]),
             "width": max([width for width in sweep["widths"] if width != "inf"], default=1),
-            "seeds": len(sweep["seeds"]) * len(sweep["depths"]),
+            "infinite": all(width == "inf" for width in sweep["widths"]),
+            "depths": sweep["depths"],
+            "seeds": len(sweep["seeds"]),
         }
     return sizes

@@ -29,6 +29,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -322,43 +323,44 @@ class Plan:
             self._refuse_what_cannot_fit(jobs)
 
     def _say_last_words(self) -> None:
-        if self._heard:
-            self._say_what_was_made(self._folder)
+        heard = self._heard
+        if heard:
+            self._say_what_was_made(self._folder, heard)
         if self.missing:
             print(f"\n{missing.in_words(self.missing)}", file=sys.stderr)
-        if self._heard:
-            self._say_what_failed(self._folder)
+        if heard:
+            self._say_what_failed(self._folder, heard)
 
-    def _say_what_was_made(self, folder: Path) -> None:
+    def _say_what_was_made(self, folder: Path, heard: "_Ends") -> None:
         """The artefacts, by their first file."""
-        done = (job for job in self.workflow.dag.jobs if job.jobid in self._heard.done)
+        done = (job for job in self.workflow.dag.jobs if job.jobid in heard.done)
         made = {job.rule: job.outputs[0] for job in self._of_this_workflow(done)}
         files = [Path(made[name]).name for name in self.specs if name in made]
         if files:
             place = failures.from_here(Path(folder, "results"))
             print(f"\nntkcond: made in {place}: {', '.join(files)}", file=sys.stderr)
 
-    def _say_what_failed(self, folder: Path) -> None:
+    def _say_what_failed(self, folder: Path, heard: "_Ends") -> None:
         groups = self.workflow.scheduler.failed
         failed = [one for job in groups for one in (job.jobs if job.is_group() else [job])]
-        if self._heard.stopped and not failed:
+        if heard.stopped and not failed:
             print("\nntkcond: stopped. The same command resumes", file=sys.stderr)
             return
         left = self.workflow.dag.needrun_jobs()  # not those of which a later attempt succeeded
-        failed = failed or [job for job in left if job.jobid in self._heard.failed]
+        failed = failed or [job for job in left if job.jobid in heard.failed]
         if failed:
             failed.sort(key=lambda job: job.jobid)
-            words = failures.of_run([self._failure(job, folder) for job in failed])
+            words = failures.of_run([self._failure(job, folder, heard) for job in failed])
             print(f"\n{words}", file=sys.stderr)
 
-    def _failure(self, job, folder: Path) -> failures.Failure:
+    def _failure(self, job: Any, folder: Path, heard: "_Ends") -> failures.Failure:
         rule = job.rule.name
-        mine = self.graph.maker(str(job.output[0]))
+        mine = self.graph.maker_of(str(job.output[0]))
         left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
         needed_by = [
             name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
         ]
-        end, logs = self._heard.failed.get(job.jobid, (ABOVE, job.log))
+        end, logs = heard.failed.get(job.jobid, (ABOVE, job.log))
         name = rule if rule in self.specs else job.message or rule
         return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
@@ -461,7 +463,8 @@ class _Ends(logging.Handler):
                 if handler.get_name() == "DefaultStreamHandler":
                     handler.addFilter(self._shown)
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record: Any) -> None:
+        """record: of logging, with what Snakemake adds to it."""
         text = record.getMessage()
         self.stopped |= text.startswith(STOPPED)
         if _event(record) == "job_finished":

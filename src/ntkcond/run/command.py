@@ -51,7 +51,8 @@ class StepParser(argparse.ArgumentParser):
         modules = (step.name, *chosen)
         started = time.time() - (_seconds_old() or 0)
         for module in imported_modules(*modules):
-            if module_file(module).stat().st_mtime > started:
+            path = module_file(module)
+            if path and path.stat().st_mtime > started:
                 raise UserError("the code was changed while this step started. Run it again")
         files = {}
         for name in self._inputs:

@@ -145,7 +145,7 @@ class _Parsed:
             elif isinstance(node, ast.ImportFrom):
                 if node.level:
                     raise ValueError(f"{path}: relative import; the code digest follows none")
-                self.imports.append(node.module)
+                self.imports.append(node.module or "")
                 # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
                 self.imports += [f"{node.module}.{alias.name}" for alias in node.names]
             _drop_prose(node)
@@ -205,4 +205,6 @@ def _is_description(node: ast.AST) -> bool:
 
 @functools.cache
 def _parsed(module: str) -> _Parsed:
-    return _Parsed(module_file(module))
+    path = module_file(module)
+    assert path, f"{module} is no module of this package"
+    return _Parsed(path)

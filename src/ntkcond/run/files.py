@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 import psutil
@@ -118,7 +119,7 @@ class _Disk(io.FileIO):
         super().__init__(path, "w+")
         self.failure: OSError | None = None
 
-    def write(self, data: bytes | memoryview) -> int:
+    def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         if self.failure:
             return len(view)

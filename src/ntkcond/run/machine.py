@@ -64,11 +64,6 @@ def has_gpu() -> bool:
     return not failed and count.value > 0
 
 
-def thread_count() -> int:
-    """Threads that this process may use: those of `use_threads`, or all processors."""
-    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
-
-
 def _is_gpu(device: Device) -> bool:
     return getattr(device, "type", device) == "cuda"
 

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ntkcond.run.digests import code_digests, package_versions, sha256_of
 
@@ -39,7 +40,7 @@ def record(
     )
 
 
-def canonical(value: object) -> object:
+def canonical(value: object) -> Any:
     """With builtin types as JSON has them, and whole numbers as such: 8.0 is 8."""
     if isinstance(value, Mapping):
         return {str(key): canonical(entry) for key, entry in value.items()}
