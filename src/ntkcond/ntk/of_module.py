@@ -63,8 +63,9 @@ class Conditioning:
     rank_bound: int
 
     def __str__(self) -> str:
+        off = max(self.kappa_upper / self.kappa, self.kappa / self.kappa_lower) - 1
         known = {
-            "resolved": f"κ = {self.kappa:.4g} ({self.kappa_lower:.4g} to {self.kappa_upper:.4g})",
+            "resolved": f"κ = {self.kappa:.6g} within {100 * off:.1g} %",
             "singular": f"κ = ∞: the rank is at most {self.rank_bound}",
             "unresolved": f"κ > {self.kappa_lower:.4g}: λ_min is lost in rounding",
         }[self.verdict]

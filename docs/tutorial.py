@@ -1,0 +1,101 @@
+"""A small CNN before and after training: its NTK's condition number, whether it can be trusted, and
+which two images decide it. docs/tutorial.md tells it; this makes its numbers and its picture:
+
+    python docs/tutorial.py
+"""
+
+import csv
+import datetime
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+import ntkcond
+
+HERE = Path(__file__).parent
+STEPS = 300
+
+
+def digits(n: int = 300) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first n of scikit-learn's digits, (n, 1, 8, 8) in [−1, 1], and ±1 for odd and even."""
+    images, labels = load_digits(return_X_y=True)
+    x = torch.from_numpy(images[:n] / 8 - 1).reshape(-1, 1, 8, 8)
+    return x, torch.from_numpy(labels[:n] % 2 * 2.0 - 1)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, stride=2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(16 * 9, 1),
+    ).double()  # fmt: skip
+
+
+def train(cnn: nn.Module, x: torch.Tensor, y: torch.Tensor) -> list[float]:
+    """The square loss at each step of gradient descent."""
+    optimiser, losses = torch.optim.SGD(cnn.parameters(), lr=0.05), []
+    for _ in range(STEPS):
+        loss = (cnn(x)[:, 0] - y).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
+def main() -> dict[str, float]:
+    """The numbers of the tutorial, by their names; draws its picture."""
+    x, y = digits()
+    cnn, found = network(), {}
+    spectra, pairs = {}, {}
+    for state in ("before", "after"):
+        kernel = ntkcond.kernel(cnn, x)
+        kappa = ntkcond.condition_number(kernel)
+        print(f"{state} training: {kappa}")
+        pairs[state] = ntkcond.closest_pair(kernel)
+        spectra[state] = np.linalg.eigvalsh(kernel.matrix)[::-1]
+        assert kappa.verdict == "resolved"
+        found |= {
+            f"κ {state}": kappa.kappa,
+            f"λ_min {state}": kappa.lambda_min,
+            f"error {state}": kappa.error,
+            f"angle {state}": pairs[state].angle_deg,
+            f"first {state}": pairs[state].first,
+            f"second {state}": pairs[state].second,
+        }
+        if state == "before":
+            losses = train(cnn, x, y)
+            found |= {"loss before": losses[0], "loss after": losses[-1]}
+    found["growth of λ_min"] = found["λ_min after"] / found["λ_min before"]
+    draw(x, spectra, pairs)
+    return found
+
+
+def draw(x: torch.Tensor, spectra: dict, pairs: dict) -> None:
+    figure, panels = plt.subplot_mosaic(
+        [["spectrum", "first", "second"]], figsize=(7, 2.4), width_ratios=[2, 1, 1],
+        layout="constrained",
+    )  # fmt: skip
+    for (state, eigenvalues), look in zip(spectra.items(), ("-", "--"), strict=True):
+        panels["spectrum"].semilogy(eigenvalues, look, color="#0072B2", label=f"{state} training")
+    panels["spectrum"].set(xlabel="eigenvalue of the NTK", ylabel=r"$\lambda$")
+    panels["spectrum"].legend()
+    pair = pairs["before"]
+    for name, sample in (("first", pair.first), ("second", pair.second)):
+        panels[name].imshow(x[sample, 0], cmap="gray_r")
+        panels[name].set(title=f"image {sample}", xticks=[], yticks=[])
+    figure.savefig(HERE / "tutorial.png", dpi=150)
+
+
+if __name__ == "__main__":
+    with Path(HERE, "measured/tutorial.csv").open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["quantity", "value", "unit", "command", "when"])
+        for name, value in main().items():
+            unit, today = "°" if "angle" in name else "", datetime.date.today()
+            row = f"tutorial, {name}", f"{value:.6g}", unit, "python docs/tutorial.py", today
+            rows.writerow(row)
