@@ -1,13 +1,14 @@
 """Gradients of a module's outputs with respect to chosen parameters, sample by sample.
 
 Layers that have a rule (`ntkcond.ntk.layer_gradients`) need one backward pass for all samples
-together. Whether their gradients can be told apart by sample, and add up to autograd's, is checked;
-the parameters of others, and those that are used elsewhere as well, are differentiated sample by
-sample, by torch.func.
+together. On a few samples it is checked that their gradients can be told apart by sample and add up
+to autograd's; in every pass, by its graph, that no parameter has another use. The other parameters
+are differentiated sample by sample, by torch.func.
 """
 
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -96,6 +97,16 @@ class Differentiated:
             by_sample = len(use.inputs) == len(one) == len(x)
             if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
                 self.by_jacobian |= set(self._layers[use.layer].names.values())
+        names = list(self.parameters)
+        sums = dict(
+            zip(names, _gradients(mixed.sum(), list(self.parameters.values())), strict=True)
+        )
+        for name, own in self._by_name(uses, plain).items():
+            total = sum(
+                (gradients.explicit().sum(0) for gradients in own[1:]), own[0].explicit().sum(0)
+            )
+            if not _agree(total, sums[name].flatten()):
+                self.by_jacobian.add(name)
         self(x, range(1))
         self.calls = len(uses) + len(self.by_jacobian)
         return f.shape[1]
@@ -155,6 +166,8 @@ class Differentiated:
         uses: list[_Use] = []
 
         def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> Tensor:
+            if not result.requires_grad:  # under torch.utils.checkpoint
+                return result
             given = args[0] if args else next(iter(named.values()))
             uses.append(_Use(self._layers[layer].rule, layer, given.detach(), result))
             return result.clone()  # so that what changes it in place changes the copy
@@ -168,33 +181,38 @@ class Differentiated:
                 hook.remove()
 
     def _of_layers(self, x: Tensor, outputs: range) -> dict[str, list[Gradients]]:
-        """Of the parameters of layers. One whose gradients do not add up to autograd's is used
-        elsewhere as well: it joins by_jacobian."""
-        names = self.parameters.keys() - self.by_jacobian
-        found: dict[str, list[Gradients]] = {name: [] for name in sorted(names)}
-        if not found:
-            return found
+        """Of the parameters of layers. One that is used elsewhere as well joins by_jacobian."""
+        if self.by_jacobian >= self.parameters.keys():
+            return {}
         f, uses = self._recorded(x)
+        called = Counter(name for use in uses for name in self._layers[use.layer].names.values())
+        used = _uses(f)
+        for name, p in self.parameters.items():
+            if not called[name] or called[name] != used[p]:
+                self.by_jacobian.add(name)
+        found: dict[str, list[Gradients]] = {
+            name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)
+        }
         for j in outputs:
-            wanted = [use.result for use in uses] + [self.parameters[name] for name in found]
-            gradients = _gradients(f[:, j].sum(), wanted)
-            sums = dict(zip(found, gradients[len(uses) :], strict=True))
-            parts: dict[str, list[Gradients]] = {name: [] for name in found}
-            for use, back in zip(uses, gradients, strict=False):
-                of_use = use.rule(use.layer, use.inputs, back)
-                for word, name in self._layers[use.layer].names.items():
-                    if name in parts:
-                        parts[name].append(of_use[word])
-            for name, own in parts.items():
-                totals = [gradients.total() for gradients in own]
-                if not own or not _agree(sum(totals[1:], totals[0]), sums[name].flatten()):
-                    self.by_jacobian.add(name)
-                elif len(own) == 1:
+            backs = _gradients(f[:, j].sum(), [use.result for use in uses])
+            for name, own in self._by_name(uses, backs).items():
+                if name in found and len(own) == 1:
                     found[name].append(own[0])
-                else:
+                elif name in found:
                     added = torch.stack([gradients.explicit() for gradients in own]).sum(0)
                     found[name].append(Explicit(added))
-        return {name: each for name, each in found.items() if name not in self.by_jacobian}
+        return found
+
+    def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> dict[str, list[Gradients]]:
+        """For each parameter, its gradients by each use."""
+        parts: dict[str, list[Gradients]] = {}
+        for use, back in zip(uses, backs, strict=True):
+            names = self._layers[use.layer].names
+            if not self.by_jacobian.issuperset(names.values()):
+                of_use = use.rule(use.layer, use.inputs, back)
+                for word, name in names.items():
+                    parts.setdefault(name, []).append(of_use[word])
+        return parts
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
         """Of the others, (n, …) for each: by torch.func, or one after the other where the module
@@ -223,6 +241,21 @@ def _gradients(f: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
         return []
     found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+
+
+def _uses(f: Tensor) -> Counter[Tensor]:
+    """How often each parameter is used in the computation of f, by its graph."""
+    used: Counter[Tensor] = Counter()
+    seen, waiting = set(), [f.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        for following, _ in node.next_functions if node else ():
+            if hasattr(following, "variable"):
+                used[following.variable] += 1
+            elif following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return used
 
 
 def _agree(a: Tensor, b: Tensor) -> bool:

@@ -9,7 +9,6 @@ patches of its input; a normalisation scales what it has normalised.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,10 +25,6 @@ class Explicit(NamedTuple):
         """Their inner products with those of other samples, (n, other n)."""
         return self.values @ other.explicit().T
 
-    def total(self) -> Tensor:
-        """Their sum, (weights,)."""
-        return self.values.sum(0)
-
 
 class Factored(NamedTuple):
     """Gradients of n samples as factors, for each group of channels. unfold: gives their inputs a,
@@ -40,8 +35,7 @@ class Factored(NamedTuple):
     back: Tensor
 
     def explicit(self) -> Tensor:
-        a = self.unfold()
-        return torch.einsum("ngto,ngti->ngoi", self.back, a).flatten(1)
+        return (self.back.mT @ self.unfold()).flatten(1)
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
@@ -62,10 +56,6 @@ class Factored(NamedTuple):
         inputs, outputs = self.inputs, self.back.shape[-1]
         positions = self.back.shape[2] * other.back.shape[2]
         return positions * (inputs + outputs + 1) <= inputs * outputs
-
-    def total(self) -> Tensor:
-        """See `Explicit.total`."""
-        return torch.einsum("ngto,ngti->goi", self.back, self.unfold()).flatten()
 
 
 Gradients = Explicit | Factored

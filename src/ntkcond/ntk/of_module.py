@@ -1,9 +1,9 @@
 """The NTK of any torch.nn.Module, and its condition number with a verdict.
 
 K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J, in float64. The
-layers of `ntkcond.ntk.layer_gradients` need one backward pass for all samples together; whether
-their gradients are all of a parameter's is checked against autograd each time. What is left, such
-as a weight that is used elsewhere as well, is differentiated sample by sample (torch.func).
+layers of `ntkcond.ntk.layer_gradients` need one backward pass for all samples together; what is
+left, such as a weight that is used elsewhere as well, is differentiated sample by sample
+(`ntkcond.ntk.differentiated`).
 """
 
 import copy
