@@ -68,18 +68,22 @@ def gradients_of(weights: list, activation: str, trainable: str = "all") -> Grad
 
 
 def autograd_ntk(
-    x: NDArray, weights: list[NDArray], activation: str, trainable: str = "all"
+    x: NDArray, weights: list[NDArray], activation: str, trainable: str = "all", bias: float = 0
 ) -> NDArray:
-    """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew."""
+    """F Fᵀ from per-sample autograd gradients of Eq. (1) and (3), written out here anew. bias: β,
+    of weights whose last columns are b."""
     sigma, c = SIGMA[activation], C[activation]
     weights = [torch.tensor(w).requires_grad_() for w in weights]
     gradients = []
     for sample in torch.tensor(x):
         alpha = sample
         for w in weights[:-1]:
-            alpha = math.sqrt(c / len(w)) * sigma(w @ alpha)
+            z = w[:, :-1] @ alpha + bias * w[:, -1] if bias else w @ alpha
+            alpha = math.sqrt(c / len(w)) * sigma(z)
+        w = weights[-1]
+        f = w[:, :-1] @ alpha + bias * w[:, -1] if bias else w @ alpha
         trained = weights if trainable == "all" else weights[:1]
-        grads = torch.autograd.grad((weights[-1] @ alpha).squeeze(), trained)
+        grads = torch.autograd.grad(f.squeeze(), trained)
         gradients.append(torch.cat([g.flatten() for g in grads]))
     jacobian = torch.stack(gradients)
     return (jacobian @ jacobian.T).numpy()

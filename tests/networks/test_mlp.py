@@ -84,7 +84,10 @@ def test_only_fields_with_a_default_may_be_left_out(capsys):
         assert f"required: {word.partition('=')[0]}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", ["--depth=-1", "--width=0", "--activation=rely", "--trainable=x"])
+@pytest.mark.parametrize(
+    "word",
+    ["--depth=-1", "--width=0", "--activation=rely", "--trainable=x", "--bias=-0.1", "--bias=inf"],
+)
 def test_values_out_of_range_are_refused(word, capsys):
     words = ["--activation=relu", "--depth=3", "--width=8", word]
     with pytest.raises(SystemExit):
@@ -93,7 +96,7 @@ def test_values_out_of_range_are_refused(word, capsys):
 
 
 def test_a_step_may_have_options_of_its_own_for_some_fields():
-    parser = options(without={"depth", *network_options.NTK_ONLY})
+    parser = options(without={"depth", "bias", *network_options.NTK_ONLY})
     arguments = parser.parse_args([*STEP, "--activation=tanh", "--width=8"])
     assert network_options.network(arguments, depth=2) == mlp("tanh", 2, 8)
     assert network_options.settings(arguments) == {"activation": "tanh", "width": 8}

@@ -1,8 +1,9 @@
 """The paper's networks (Eq. 1–3): initial weights, and the two factors of every weight's gradient.
 
-    α⁰ = x,   αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹) for l = 1..L,   f = Wᴸ⁺¹ αᴸ
+    α⁰ = x,   αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹ + β bˡ) for l = 1..L,   f = Wᴸ⁺¹ αᴸ + β bᴸ⁺¹
 
-Depth L is the number of hidden layers, m their width; no biases; one output for every NTK.
+Depth L is the number of hidden layers, m their width; one output for every NTK. The paper has no
+biases, β = 0. With them a layer is Wˡ with bˡ as one more column, of αˡ⁻¹ with β as one more entry.
 The Snakefile reads the fields in every job: only functions import numpy and torch.
 """
 
@@ -23,7 +24,7 @@ TRAINABLE = ("all", "first")
 class LayerGradient(NamedTuple):
     """∂f/∂Wˡ of n samples as its two factors: the gradient of sample i is backward[i] forward[i]ᵀ.
 
-    forward: αˡ⁻¹, (n, m_{l−1}) float64.
+    forward: αˡ⁻¹, (n, m_{l−1}) float64; with biases β as one more column.
     backward: ∂f/∂(Wˡ αˡ⁻¹), (n, m_l) float64; None stands for a column of ones.
     """
 
@@ -50,6 +51,7 @@ class MLP:
 
     width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
     trainable: all layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
+    bias: β, 0 for none.
     """
 
     activation: Activation = field(metadata={"choices": ACTIVATIONS, "help": "σ"})
@@ -59,36 +61,59 @@ class MLP:
         default="all",
         metadata={"choices": TRAINABLE, "help": "layers whose NTK it is", "ntk_only": True},
     )
+    bias: float = field(
+        default=0.0, metadata={"minimum": 0.0, "help": "β of biases β b, b ~ N(0, 1)"}
+    )
 
     @property
     def is_linear(self) -> bool:
-        """Whether f is linear in x: a linear activation, or no hidden layer at all."""
+        """Whether f is linear in x, or affine: a linear activation, or no hidden layer at all."""
         return self.activation.linear or self.depth == 0
 
+    @property
+    def degree(self) -> int | None:
+        """k with f(a x) = aᵏ f(x) for all a > 0 in each layer; None if there is none."""
+        return None if self.bias else self.activation.degree
+
+    def with_bias(self, x: Array, scale: float = 1.0) -> Array:
+        """Activations (…, m) with β/scale as one more entry; themselves without biases."""
+        if not self.bias:
+            return x
+        functions = xp(x)
+        ones = functions.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
+        return functions.concat([x, self.bias / scale * ones], axis=-1)
+
     def _shapes(self, features: int, outputs: int) -> list[tuple[int, int]]:
-        """Of W¹ … Wᴸ⁺¹."""
+        """Of W¹ … Wᴸ⁺¹, without biases."""
         sizes = [features, *(int(self.width) for _ in range(self.depth)), outputs]
         return list(zip(sizes[1:], sizes[:-1], strict=True))
 
     def weights(self, seed: int, features: int, outputs: int = 1) -> "list[np.ndarray]":
-        """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m).
+        """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m);
+        with biases these are one more column, and the others the same as without.
 
         Each matrix has a counter-based stream (Philox) that depends on seed, depth, layer and shape
         alone: the same on every device and machine and in any order of jobs.
         """
         import numpy as np
 
+        def drawn(layer: int, *shape: int) -> np.ndarray:
+            stream = np.random.Philox(np.random.SeedSequence([seed, self.depth, layer, *shape]))
+            return np.random.Generator(stream).standard_normal(shape)
+
         weights = []
         for layer, shape in enumerate(self._shapes(features, outputs), start=1):
-            stream = np.random.Philox(np.random.SeedSequence([seed, self.depth, layer, *shape]))
-            weights.append(np.random.Generator(stream).standard_normal(shape))
+            weights.append(drawn(layer, *shape))
+            if self.bias:
+                weights[-1] = np.hstack([weights[-1], drawn(layer, shape[0])[:, None]])
         return weights
 
     def weight_count(self, features: int, outputs: int = 1) -> float:
         """Number of weights P: no NTK of a network with one output has a rank above it."""
         if self.depth and self.width == math.inf:
             return math.inf
-        return sum(rows * columns for rows, columns in self._shapes(features, outputs))
+        one = int(self.bias > 0)
+        return sum(rows * (columns + one) for rows, columns in self._shapes(features, outputs))
 
     def rounding_stages(self, features: int) -> tuple[int, int]:
         """The stages of rounding in an entry of K, and the longest sum of products in one.
@@ -99,7 +124,8 @@ class MLP:
         """
         degree = self.activation.degree or 1
         stages = 2 * sum(degree**layer for layer in range(self.depth)) + 1
-        return stages, max(int(self.width) if self.depth else 0, features)
+        longest = max(int(self.width) if self.depth else 0, features)
+        return stages, longest + int(self.bias > 0)
 
     def layer_gradients(self, x: Array, weights: Sequence[Array]) -> list[LayerGradient]:
         """The factored gradient of f with respect to each trainable Wˡ, for each row of x.
@@ -108,43 +134,48 @@ class MLP:
         """
         from ntkcond.networks.gaussian import normalisation
 
-        width = weights[-1].shape[1]
-        scale = math.sqrt(normalisation(self.activation) / width)
-        forward, slopes = [x], []
+        scale = math.sqrt(normalisation(self.activation) / len(weights[0]))
+        forward, slopes = [self.with_bias(x)], []
         for w in weights[:-1]:
             z = forward[-1] @ w.T
             slope, value = self.activation.slope(z), self.activation.value(z)
             slope *= scale
             value *= scale
             slopes.append(slope)
-            forward.append(value)
+            forward.append(self.with_bias(value))
 
         backward: list[Array | None] = [None]  # of the output itself: ∂f/∂f = 1
         for w, slope in zip(weights[:0:-1], reversed(slopes), strict=True):
+            w = w[:, : slope.shape[1]]  # without the bias
             slope *= w if backward[-1] is None else backward[-1] @ w
             backward.append(slope)
         layers = [LayerGradient(*pair) for pair in zip(forward, reversed(backward), strict=True)]
         return layers[:1] if self.trainable == "first" else layers
 
     def linear_factor(self, weights: Sequence[Array]) -> Array:
-        """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3).
+        """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3);
+        with biases X has a column β more (`with_bias`), and R is (d + 1, d + 1).
 
         There αˡ = Pₗ x and the back-propagated vectors δˡ do not depend on x, so that
         K = X M Xᵀ with M = Σₗ ‖δˡ⁺¹‖² PₗᵀPₗ, l = 0..L. R is the triangular factor of a QR
         decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
         its condition number. With the first layer alone trainable, R = ‖δ¹‖ I.
         """
-        features, width = weights[0].shape[1], weights[-1].shape[1]
+        features, width = weights[0].shape[1], len(weights[0])
         scale = 1.0 / math.sqrt(width)
         functions = xp(weights[0])
         product = functions.eye(features, dtype=weights[0].dtype, device=weights[0].device)
         products = [product]
+        constant = product[-1:]  # the entry β of x gives that of each layer
         for w in weights[:-1]:
             product = w @ product * scale
+            if self.bias:
+                product = functions.concat([product, constant])
             products.append(product)
 
         norms, delta = [1.0], None
         for w in weights[:0:-1]:
+            w = w[:, :width]  # without the bias
             delta = (w if delta is None else delta @ w) * scale
             norms.append(float(functions.linalg.vector_norm(delta)))
         if self.trainable == "first":
@@ -158,7 +189,7 @@ class MLP:
         linear (`linear_factor`)."""
         if self.is_linear:
             transposed = self.linear_factor(weights).T
-            return lambda x: [LayerGradient(x @ transposed, None)]
+            return lambda x: [LayerGradient(self.with_bias(x) @ transposed, None)]
         return lambda x: self.layer_gradients(x, weights)
 
     def initial_weights(self, seed: int, features: int, device: Device = "cpu") -> list[Array]:

@@ -73,7 +73,7 @@ def one_minus_cosine(theta: np.ndarray) -> np.ndarray:
     return 2 * np.sin(theta / 2) ** 2
 
 
-def _angle(difference: np.ndarray) -> np.ndarray:
+def angle(difference: np.ndarray) -> np.ndarray:
     """θ of 1 − cos θ."""
     difference = np.clip(difference, 0.0, 2.0)
     return 2 * np.arctan2(np.sqrt(difference), np.sqrt(2 - difference))
@@ -94,11 +94,11 @@ def _relu2(theta: np.ndarray) -> np.ndarray:
 # (1 + 2 cos² θ); E[σ′σ′] of ReLU² has J₁.
 CLOSED_FORMS = {
     "relu": Dual(
-        lambda theta: _angle(_relu(theta)), lambda theta: theta / np.pi, 1.0,
+        lambda theta: angle(_relu(theta)), lambda theta: theta / np.pi, 1.0,
         steepest=(1.0, 0.32),
     ),
     "relu2": Dual(
-        lambda theta: _angle(_relu2(theta)), lambda theta: 4 / 3 * _relu(theta), 4 / 3,
+        lambda theta: angle(_relu2(theta)), lambda theta: 4 / 3 * _relu(theta), 4 / 3,
         steepest=(1.16, 0.78),
     ),
     "linear": Dual(lambda theta: theta, np.zeros_like, 1.0, steepest=(1.0, 0.0)),
@@ -214,8 +214,8 @@ def _dual(
 
     def turn(theta: np.ndarray) -> np.ndarray:
         if not parity:
-            return _angle(value(theta))
-        turned = _angle(value(np.minimum(theta, np.pi - theta)))  # near θ = π, too, exact
+            return angle(value(theta))
+        turned = angle(value(np.minimum(theta, np.pi - theta)))  # near θ = π, too, exact
         return np.where((theta < np.pi / 2) | (parity > 0), turned, np.pi - turned)
 
     small = np.geomspace(1e-10, 0.01, 200)

@@ -17,7 +17,7 @@ from ntkcond.arrays.half import Half, half_of_tiles
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.dual_activations import dual, one_minus_cosine, scaled
+from ntkcond.ntk.dual_activations import angle, dual, one_minus_cosine, scaled
 from ntkcond.run.errors import UserError
 
 RELU = ACTIVATIONS["relu"]
@@ -51,21 +51,25 @@ def products(
 ) -> Products:
     """Of two inputs of norm 1 at an angle θ, at infinite width, elementwise on [0, π].
 
-    Θ = Σₗ Sˡ Πₗ′ χˡ′(θˡ′), l = 0..L, l′ = l..L−1, Sˡ = ‖αˡ‖² cos θˡ, χ(θ) = c E[σ′(u) σ′(v)] (Jacot
-    et al., 2018, Thm 1, in the paper's convention: no biases, the last layer not scaled; for ReLU
-    Thm 4.4, Eq. 10). σ_w² is the variance of all weights, 1 in the paper but for Figure 6 of its
-    newest version; hidden layers then keep their norm only if the activation is homogeneous, and
-    duals are taken at that norm. With the first layer alone trainable: the summand of l = 0.
+    Θ = Σₗ Sˡ Πₗ′ χˡ′(θˡ′), l = 0..L, l′ = l..L−1, Sˡ = ‖αˡ‖² cos θˡ + β², χ(θ) = c E[σ′(u) σ′(v)]
+    (Jacot et al., 2018, Thm 1, in the paper's convention, the last layer not scaled; for ReLU
+    without biases Thm 4.4, Eq. 10). σ_w² is the variance of all weights, 1 in the paper but for
+    Figure 6 of its newest version; hidden layers then keep their norm only if the activation is
+    homogeneous, and duals are taken at that norm. With the first layer alone trainable: the summand
+    of l = 0.
 
     The recursion is in the differences from θ = 0, all of them without cancellation: near parallel
     inputs have the smallest eigenvalues in the last digits of their products.
     """
-    activation = network.activation
+    activation, bias = network.activation, network.bias**2
     theta = np.asarray(theta, dtype=np.float64)
-    square, deficit, norm = 1.0, one_minus_cosine(theta), 1.0
+    square, deficit, norm = 1.0 + bias, one_minus_cosine(theta), 1.0
     error, angle_error = angle_error, angle_error + 4 * UNIT_ROUNDOFF
     for _ in range(network.depth):
-        variance = weight_variance * norm  # of a preactivation
+        variance = weight_variance * norm + bias  # of a preactivation
+        if bias:  # which brings preactivations closer than embeddings, and their errors
+            theta = angle(weight_variance * norm / variance * one_minus_cosine(theta))
+            angle_error += 8 * UNIT_ROUNDOFF
         if activation.degree is not None:
             layer, after = dual(activation), variance**activation.degree
         elif variance == 1.0:
@@ -84,7 +88,7 @@ def products(
         square, norm = factor * square * layer.gain, after
         if network.trainable == "all":
             deficit = deficit + norm * one_minus_cosine(theta)
-            square += norm
+            square += norm + bias
             error += norm * angle_error
         error += ROUNDINGS * UNIT_ROUNDOFF * square
     return Products(square, deficit, error / square)
@@ -109,9 +113,9 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     For ReLU K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
     theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. With the first
     layer alone trainable, those of ReLU and linear are without the factor L+1. Homogeneous
-    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others it is the NTK of
-    x/‖x‖; raises UserError unless every row has norm 1, up to float32's rounding. `rounding` bounds
-    its error. Extra memory: some bands of rows.
+    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases,
+    it is the NTK of x/‖x‖; raises UserError unless every row has norm 1, up to float32's rounding.
+    `rounding` bounds its error. Extra memory: some bands of rows.
     """
     kernel = np.empty((len(x), len(x)))
     for rows, left, band in _bands(x, network):
@@ -130,12 +134,13 @@ def _bands(x: np.ndarray, network: MLP) -> Iterator[tuple[slice, slice, np.ndarr
     activation, depth = network.activation, network.depth
     x = np.asarray(x, dtype=np.float64)
     norms = np.linalg.norm(x, axis=1)
-    if activation.degree is None and not np.allclose(norms, 1.0, rtol=UNIT):
+    if network.degree is None and not np.allclose(norms, 1.0, rtol=UNIT):
+        biases = " with biases" if network.bias else ""
         raise UserError(
-            f"the NTK of {activation.title} at infinite width is known here for samples of norm 1;"
-            f" these have {norms.min():.3g} to {norms.max():.3g}. Set unit_norm: true"
+            f"the NTK of {activation.title}{biases} at infinite width is known here for samples of"
+            f" norm 1; these have {norms.min():.3g} to {norms.max():.3g}. Set unit_norm: true"
         )
-    scale = np.ones_like(norms) if activation.degree is None else norms**activation.degree**depth
+    scale = np.ones_like(norms) if network.degree is None else norms**network.degree**depth
     unit = x / np.where(norms == 0, 1.0, norms)[:, None]
 
     def product(theta: np.ndarray, rows: slice) -> None:
@@ -149,7 +154,8 @@ def _bands(x: np.ndarray, network: MLP) -> Iterator[tuple[slice, slice, np.ndarr
     for rows in _rows(len(x)):
         start, left = rows.start, slice(0, rows.stop)
         if network.is_linear:
-            band = (depth + 1 if network.trainable == "all" else 1) * (x[rows] @ x[left].T)
+            layers = depth + 1 if network.trainable == "all" else 1
+            band = layers * (x[rows] @ x[left].T + network.bias**2 * (layers + 1) / 2)
         else:
             band = _angles(unit, rows, product)
         corner = band[:, start:]  # rounding may differ between its two halves
@@ -220,9 +226,9 @@ def rounding(network: MLP, features: int) -> float:
     the error of series or quadrature are estimates, on the safe side.
     """
     if network.is_linear:
-        return (features + 4) * UNIT_ROUNDOFF
+        return (features + 8) * UNIT_ROUNDOFF
     # a cosine of unit rows, and d + 4 roundings in both norms; arccos at NEAR
     cosine = (2 * features + 12) * UNIT_ROUNDOFF
     error = products(0.0, network, angle_error=cosine / np.sqrt(1 - NEAR**2)).error
-    power = (network.activation.degree or 0) ** network.depth
+    power = (network.degree or 0) ** network.depth
     return error + power * (features + 8) * UNIT_ROUNDOFF

@@ -92,7 +92,7 @@ def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
     """min φ at infinite width: of the closest inputs where φ grows with θ_in, as it does for every
     activation here up to 90°; else of all pairs."""
     closest = _angle([LayerGradient(distinct, None)])
-    if network.activation.linear or math.isnan(closest):
+    if (network.activation.linear and not network.bias) or math.isnan(closest):
         return closest
     theta = np.linspace(0, math.pi, 361)
     phi = gradient_angle(theta, network)

@@ -35,7 +35,8 @@ def rank_bound(x: np.ndarray, network: MLP) -> int:
     """
     bound = min(len(x), network.weight_count(x.shape[1]))
     if network.is_linear:
+        x = network.with_bias(x)
         return min(bound, *(distinct_directions(a, signed=False) for a in (x, x.T)))
-    if network.activation.degree is not None or network.width == math.inf:
+    if network.degree is not None or network.width == math.inf:
         return min(bound, distinct_directions(x, signed=True))
     return min(bound, len(first_of_each(x)))

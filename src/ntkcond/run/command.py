@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import logging
+import math
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -19,6 +21,7 @@ from ntkcond.run.files import explained
 from ntkcond.run.record import input_digest, input_name, is_result, record
 
 log = logging.getLogger("ntkcond")
+Number = TypeVar("Number", int, float)
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
 COSTS = "start-up %.2f s, work %.2f s, CPU %.2f s, peak memory %.0f MB"
 
@@ -109,13 +112,14 @@ def whole_numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
-def at_least(smallest: int) -> Callable[[str], int]:
-    """A whole number from `smallest` on."""
+def at_least(smallest: Number) -> Callable[[str], Number]:
+    """A number from `smallest` on; a whole one if that is."""
 
-    def number(text: str) -> int:
-        if int(text) < smallest:
-            raise argparse.ArgumentTypeError(f"{text} is below {smallest}")
-        return int(text)
+    def number(text: str) -> Number:
+        value = type(smallest)(text)
+        if not smallest <= value < math.inf:
+            raise argparse.ArgumentTypeError(f"{text} is not {smallest} or above")
+        return value
 
     return number
 

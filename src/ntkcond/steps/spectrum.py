@@ -66,7 +66,7 @@ def main(arguments: Namespace) -> None:
                 for b, block in enumerate(inputs):
                     kernel = read_kernel(kernels, (s, b), device)
                     if linear:
-                        moved = put(block.astype(np.float64), device)
+                        moved = put(network.with_bias(block.astype(np.float64)), device)
                         kernel_error = relative * linear_size(moved, linear) ** 2
                         record = linear_spectrum_record(kernel, bounds[b], relative, moved, linear)
                     else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K

@@ -2,7 +2,8 @@
 
     a⁰ = x,   aˡ = σ(βₗ Wˡ aˡ⁻¹) for l = 1..L,   f = β_{L+1} Wᴸ⁺¹ aᴸ,   one output a class
 
-with all Wˡ i.i.d. N(0, 1) and the factors βₗ of a convention (`layer_factors`). Runs of one depth,
+with all Wˡ i.i.d. N(0, 1) and the factors βₗ of a convention (`layer_factors`); biases β b, if
+there are some, are added to each Wˡ aˡ⁻¹ after its factor. Runs of one depth,
 a seed and a learning rate each, go through the same operations side by side, along a leading axis R
 of every tensor. The gradient is written out, three matrix products a layer, and the last adds it to
 the weights; tests/training/test_sgd.py holds it against autograd.
@@ -50,6 +51,10 @@ class Model:
 
     network: MLP
     factors: tuple[float, ...]
+
+    def inputs(self, x: torch.Tensor, factor: float) -> torch.Tensor:
+        """Of a layer with this factor, which shall not scale its biases β b."""
+        return self.network.with_bias(x, factor)
 
 
 class Run(NamedTuple):
@@ -133,8 +138,9 @@ def stacked_weights(
 def logits(weights: Sequence[torch.Tensor], x: torch.Tensor, model: Model) -> torch.Tensor:
     """f (R, b, C) of the samples x (R, b, d)."""
     for w, factor in zip(weights[:-1], model.factors, strict=False):
-        x = model.network.activation.value(_product(x, w.mT, factor))
-    return _product(x, weights[-1].mT, model.factors[-1])
+        x = model.network.activation.value(_product(model.inputs(x, factor), w.mT, factor))
+    factor = model.factors[-1]
+    return _product(model.inputs(x, factor), weights[-1].mT, factor)
 
 
 def sgd_step(
@@ -145,11 +151,12 @@ def sgd_step(
     x: (R, b, d), y: (R, b), rates: (R,). Returns, before the step and for each run, the sum of the
     samples' losses and the number of those classified correctly, (R,) each.
     """
-    inputs, slopes = [x], []
-    for w, factor in zip(weights[:-1], model.factors, strict=False):
-        z = _product(inputs[-1], w.mT, factor)
+    inputs, slopes = [model.inputs(x, model.factors[0])], []
+    for layer, w in enumerate(weights[:-1]):
+        z = _product(inputs[-1], w.mT, model.factors[layer])
         slopes.append(model.network.activation.slope(z))
-        inputs.append(model.network.activation.value(z))
+        value = model.network.activation.value(z)
+        inputs.append(model.inputs(value, model.factors[layer + 1]))
     f = _product(inputs[-1], weights[-1].mT, model.factors[-1])
 
     target = y.unsqueeze(-1)
@@ -162,8 +169,10 @@ def sgd_step(
     delta.scatter_(-1, target, delta.gather(-1, target) - 1)
     delta.mul_(rates.view(-1, 1, 1) / y.shape[-1])
     for layer in range(len(weights) - 1, -1, -1):
-        factor, w = model.factors[layer], weights[layer]
-        below = _product(delta, w, factor).mul_(slopes[layer - 1]) if layer else None
+        factor, w, below = model.factors[layer], weights[layer], None
+        if layer:
+            slope = slopes[layer - 1]
+            below = _product(delta, w[..., : slope.shape[-1]], factor).mul_(slope)
         w.baddbmm_(delta.mT, inputs[layer], alpha=-factor)
         delta = below
     return loss, correct
