@@ -1,0 +1,94 @@
+"""κ and min φ of networks beside the paper's: results/architectures/{dataset}/{name}.h5.
+
+Networks are those of `ntkcond.networks.architectures`, or of a user's file, as torch modules.
+"""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from itertools import product
+
+import h5py
+import numpy as np
+import torch
+
+from ntkcond.datasets.duplicates import first_of_each
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.architectures import ARCHITECTURES, drawn, own
+from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import resolve_device, use_threads
+from ntkcond.run.progress import progress
+
+
+def main(arguments: Namespace) -> None:
+    """Writes a table, each column an array (rows,): activation, depth, width, n, seed, block;
+    kappa, kappa_lower, verdict, lambda_max, lambda_min; min_angle_deg among the block's samples;
+    weights, their number."""
+    a = arguments
+    device = resolve_device(a.device)
+    use_threads(a.threads)
+    torch.set_num_threads(a.threads or torch.get_num_threads())
+    with read_hdf5(a.dataset) as file:
+        x = file["x"][:]
+    n = len(x) if a.block == "all" else a.block
+    shape = a.shape or x.shape[1:]
+    if np.prod(shape) != x.shape[1]:
+        raise UserError(f"{a.dataset}: has samples of {x.shape[1]} values, not of shape {shape}")
+    blocks = min(a.blocks, len(x) // n)
+    if not blocks:
+        raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
+    inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
+    builder = own(a.file) if a.file else ARCHITECTURES[a.architecture]
+    points = list(product(a.activations, a.depths, a.seeds))
+
+    def rows() -> Iterator[list[dict]]:
+        for activation, depth, seed in points:
+            torch.manual_seed(seed)  # of a user's own initialisation
+            module = builder(tuple(shape), depth, a.width, ACTIVATIONS[activation])
+            module = (module if a.file else drawn(module, seed)).to(device)
+            about = {"activation": activation, "depth": depth, "width": a.width, "n": n}
+            about["weights"] = sum(p.numel() for p in module.parameters())
+            yield [
+                {**about, "seed": seed, "block": block, **_measured(module, samples)}
+                for block, samples in enumerate(inputs)
+            ]
+
+    label = f"networks {a.dataset.stem} {a.architecture}"
+    table = [row for some in progress(rows(), len(points), label) for row in some]
+    with write_hdf5(a.output, a.record) as file:
+        for name in table[0]:
+            values = np.array([row[name] for row in table])
+            text = name in ("verdict", "activation")
+            file[name] = values.astype(h5py.string_dtype()) if text else values
+        file.attrs.update(architecture=a.architecture, samples=len(x), shape=shape)
+
+
+def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
+    found = kernel(module, samples)
+    kappa = condition_number(found)
+    flat = samples.numpy().reshape(len(samples), -1)
+    distinct = first_of_each(flat)
+    pair = closest_pair(found.matrix[np.ix_(distinct, distinct)])
+    return {
+        "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,
+        "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
+        "min_angle_deg": pair.angle_deg,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    options.add_argument("--architecture", required=True, help="its name")
+    options.add_input("--file", help="a Python file with network(shape, depth, width, activation)")
+    options.add_argument("--activations", type=lambda text: text.split(","), required=True)
+    options.add_argument("--depths", type=command.whole_numbers, required=True)
+    options.add_argument("--width", type=command.at_least(1), required=True)
+    options.add_argument("--shape", type=command.whole_numbers, help="of a sample, such as 1,8,8")
+    options.add_argument("--block", type=command.count_or_all, required=True)
+    options.add_argument("--blocks", type=command.at_least(1), required=True, help="at most")
+    options.add_argument("--seeds", type=command.whole_numbers, required=True)
+    command.add_computing(options)
+    command.run(main, options)
