@@ -10,7 +10,9 @@ from sklearn.datasets import load_digits
 from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.source import Source
 
-SOURCE = Source(title="digits", samples=1797, features=64, options={"scale", "hold_out"})
+SOURCE = Source(
+    title="digits", samples=1797, features=64, shape=(1, 8, 8), options={"scale", "hold_out"}
+)
 
 
 def load(data_dir: Path, options: dict) -> Raw:

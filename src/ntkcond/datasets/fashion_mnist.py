@@ -10,6 +10,7 @@ SOURCE = Source(
     title="Fashion-MNIST",
     samples=60_000,
     features=784,
+    shape=(1, 28, 28),
     test_samples=10_000,
     raw_files=(
         "FashionMNIST/raw/train-images-idx3-ubyte.gz",

@@ -10,6 +10,7 @@ SOURCE = Source(
     title="MNIST",
     samples=60_000,
     features=784,
+    shape=(1, 28, 28),
     test_samples=10_000,
     raw_files=(
         "MNIST/raw/train-images-idx3-ubyte.gz",

@@ -15,6 +15,7 @@ SOURCE = Source(
     title="SVHN",
     samples=73_257,
     features=3072,
+    shape=(3, 32, 32),
     test_samples=26_032,
     raw_files=("SVHN/train_32x32.mat", "SVHN/test_32x32.mat"),
     options={"scale", "mirrors"},

@@ -146,6 +146,18 @@ def sweep_work(
     return Work(seeds * blocks * operations, FLOAT64 * samples * features)
 
 
+def architecture_work(
+    block: int, blocks: int, features: int, depths: Sequence[int], width: int, seeds: int,
+    activations: int, pixels: int,
+) -> Work:  # fmt: skip
+    """Gradients and products of every kernel, and its eigenvalues; explicit gradients at worst."""
+    operations = 0.0
+    for depth in depths:
+        weights = (width * features + depth * width**2) * (9 if pixels else 1)
+        operations += block * weights * (20 * max(1, pixels) + 2 * block) + _spectrum(block)
+    return Work(seeds * activations * blocks * operations, 0)
+
+
 def train_work(
     samples: int, test_samples: int, features: int, depth: int, width: int, runs: int, epochs: int
 ) -> Work:

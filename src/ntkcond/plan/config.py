@@ -37,7 +37,7 @@ TRAINING = (
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
 SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
-DATA = ("source", "samples", "seed", *SWITCHES)
+DATA = ("source", "samples", "seed", "shape", *SWITCHES)
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
@@ -201,9 +201,37 @@ def sweep(config: dict, kind: str, name: str, network: str) -> dict:
     return found
 
 
+def architectures(config: dict) -> dict[str, str]:
+    """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
+    chosen = config["architectures"]
+    return {**dict.fromkeys(chosen["names"], ""), **chosen["own"]}
+
+
+def shape(config: dict, name: str) -> list[int]:
+    """Of the data set's samples, channels first; empty if they are no images."""
+    known = SOURCES[dataset_settings(config, name)["source"]].shape
+    return list(config["datasets"][name].get("shape", known))
+
+
+def architecture(config: dict, name: str) -> dict:
+    """The settings of a job of fig_architectures."""
+    chosen, defaults = config["architectures"], experiment(config, name)
+    found = {
+        "activations": chosen["activations"],
+        "depths": chosen["depths"],
+        "width": chosen["width"],
+        "seeds": chosen["seeds"],
+        "block": defaults["block"],
+        "blocks": chosen["blocks"],
+    }
+    of_images = shape(config, name)
+    return {**found, "shape": of_images} if of_images else found
+
+
 def has_infinite_width(config: dict, name: str, network: str) -> bool:
-    """Whether the NTK at infinite width is known: norm 1 or a homogeneous activation."""
-    homogeneous = ACTIVATIONS[network].degree is not None
+    """Whether the NTK at infinite width is known: norm 1, or a homogeneous activation without
+    biases."""
+    homogeneous = ACTIVATIONS[network].degree is not None and not experiment(config, name)["bias"]
     return homogeneous or bool(config["datasets"][name].get("unit_norm"))
 
 
@@ -258,12 +286,17 @@ def _check_dataset(config: dict, name: str) -> None:
     scale = settings.get("scale")
     if scale and not -math.inf < scale[0] < scale[1] < math.inf:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
+    image, features = settings.get("shape"), feature_count(config, name)
+    if image and features and math.prod(image) != features:
+        raise UserError(f"{where}.shape: {image} has {math.prod(image)} values, not {features}")
     _check_sizes(config, name, source)
 
 
 def _check_activations(config: dict) -> None:
     named = {f"activations[{i}]": name for i, name in enumerate(config["activations"])}
     named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
+    chosen = enumerate(config["architectures"]["activations"])
+    named |= {f"architectures.activations[{i}]": name for i, name in chosen}
     for section in ("training", "descent", "sweeps"):
         named[f"{section}.activation"] = config[section]["activation"]
     for dataset, settings in config["datasets"].items():

@@ -18,6 +18,7 @@ from typing import Any
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name, title
 from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.architectures import ON_IMAGES
 from ntkcond.plan import config as settings
 from ntkcond.run.digests import RememberedDigests
 from ntkcond.run.errors import UserError
@@ -30,6 +31,7 @@ PATTERNS = {  # of the output of each computing rule
     "spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
     "closest_pair": "results/angles/{dataset}/{network}/depth{depth}.h5",
     "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
+    "architecture": "results/architectures/{dataset}/{architecture}.h5",
     "descent": "results/descent/{dataset}.h5",
     "sgd": "results/training/{dataset}/depth{depth}.h5",
 }
@@ -113,10 +115,12 @@ class Graph:
         return job
 
     def _knows(
-        self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width"
-    ) -> bool:
+        self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width",
+        architecture: str = "plain",
+    ) -> bool:  # fmt: skip
         """Whether the config has what the wildcards name."""
         known = dataset in self.config["datasets"] and network in ACTIVATIONS
+        known = known and architecture in settings.architectures(self.config)
         return known and depth.isdecimal() and sweep in settings.SWEEPS
 
     def upstream(self, job: Job) -> Iterator[Job]:
@@ -221,6 +225,14 @@ class Graph:
             "settings": {"activation": network, **values},
         }
 
+    def _architecture(self, dataset: str, architecture: str) -> dict:
+        values = settings.architecture(self.config, dataset)
+        inputs = self._samples(dataset)
+        file = settings.architectures(self.config)[architecture]
+        if file:
+            inputs["file"] = (self._in_project(file),)
+        return {"inputs": inputs, "settings": {"architecture": architecture, **values}}
+
     def _descent(self, dataset: str) -> dict:
         experiment = settings.experiment(self.config, dataset)
         values = {key: experiment[key] for key in (*settings.TRAINED, "block") if key in experiment}
@@ -273,7 +285,9 @@ class Graph:
         if option in SPECS and option != name:
             return (f"results/{option}.csv",)
         rule, _, sweep = option.partition("/")
-        needs_datasets = rule in ("spectrum", "closest_pair", "kernel", "sgd", "descent")
+        needs_datasets = rule in (
+            "spectrum", "closest_pair", "kernel", "sgd", "descent", "architecture",
+        )  # fmt: skip
         if not (sweep in settings.SWEEPS if rule == "sweep" else needs_datasets):
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: no artefact or rule {option!r}")
         if needs_datasets and not SPECS[name].datasets:
@@ -285,6 +299,13 @@ class Graph:
                 {"dataset": dataset, "depth": str(depth)}
                 for dataset in self._shown(name)
                 for depth in settings.training(self.config, dataset)["depths"]
+            ]
+        elif rule == "architecture":
+            wildcards = [
+                {"dataset": dataset, "architecture": architecture}
+                for dataset in self._shown(name)
+                for architecture in settings.architectures(self.config)
+                if architecture not in ON_IMAGES or settings.shape(self.config, dataset)
             ]
         elif rule == "descent":
             wildcards = [{"dataset": dataset} for dataset in self._shown(name)]

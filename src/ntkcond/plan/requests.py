@@ -1,10 +1,12 @@
 """What each job requests: threads, memory and time, from the sizes in the config alone."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ntkcond.datasets.registry import SOURCES
+from ntkcond.networks.architectures import ARCHITECTURES, ON_IMAGES
 from ntkcond.plan import cluster, config
 from ntkcond.plan.cluster import Work
 from ntkcond.run import needs
@@ -16,6 +18,7 @@ NEEDS: dict[str, Callable[..., Need]] = {
     "spectrum": needs.spectrum_need,
     "closest_pair": needs.angle_need,
     "sweep": needs.sweep_need,
+    "architecture": needs.architecture_need,
     "descent": needs.kernel_need,
     "sgd": needs.train_need,
 }
@@ -25,6 +28,7 @@ WORK: dict[str, Callable[..., Work]] = {
     "spectrum": cluster.spectrum_work,
     "closest_pair": cluster.angle_work,
     "sweep": cluster.sweep_work,
+    "architecture": cluster.architecture_work,
     "descent": cluster.descent_work,
     "sgd": cluster.train_work,
 }
@@ -133,6 +137,14 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         run = config.training(settings, name)
         sizes |= {key: run[key] for key in ("width", "batch", "epochs")}
         sizes["runs"] = len(run["seeds"]) * len(run["learning_rates"])
+    elif rule == "architecture":  # at its deepest
+        run, image = config.architecture(settings, name), config.shape(settings, name)
+        built = wildcards["architecture"] in ARCHITECTURES
+        convolves = image and not (built and wildcards["architecture"] not in ON_IMAGES)
+        sizes |= {"depths": run["depths"], "depth": max(run["depths"]), "width": run["width"]}
+        sizes |= {"seeds": len(run["seeds"]), "activations": len(run["activations"])}
+        sizes |= {"blocks": run["blocks"], "pixels": math.prod(image[1:]) if convolves else 0}
+        sizes["features"] = image[0] if convolves else features
     elif rule == "descent":
         run = settings["descent"]
         sizes |= {"depth": max(run["depths"]), "steps": run["steps"]}

@@ -107,6 +107,7 @@ class Plan:
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
             "network": "|".join(ACTIVATIONS),
+            "architecture": "|".join(config.architectures(config_)),
             "sweep": "|".join(config.SWEEPS),
             "depth": r"\d+",
         }

@@ -17,6 +17,8 @@ PANEL = 576  # of `ntkcond.arrays.half`
 KERNEL_CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
 BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
 PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
+FILTER = 9  # weights of a convolution's filter for each pair of channels
+MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 TEST_ROWS = 2000  # test samples that pass through the networks at once
@@ -79,6 +81,19 @@ def sweep_need(
     bands = 12 * FLOAT64 * min(BAND * block, BAND_ENTRIES) + copies
     angle = angle_need(searched, features, depth, width).bytes + FLOAT32 * samples * features
     return kernel._replace(bytes=max(angle, kernel.bytes + _spectrum(block) + bands))
+
+
+def architecture_need(
+    block: int, samples: int, features: int, depth: int, width: int, pixels: int
+) -> Need:
+    """Gradients of a block as torch modules give them, a kernel and its eigenvalues."""
+    weights = (width * features + depth * width**2) * (FILTER if pixels else 1)
+    activations = 6 * depth * width * max(1, pixels)
+    computing = FLOAT64 * (weights * 4 + block * (activations + features))
+    explicit = min(MODULE, FLOAT64 * block * weights)
+    total = INTERPRETER + TORCH + computing + explicit + _spectrum(block)
+    what = f"the NTK of {block} samples at depth {depth}, width {width}, as a torch module"
+    return Need(what, total, "Lower block or architectures.width in the config")
 
 
 def _spectrum(block: int) -> int:

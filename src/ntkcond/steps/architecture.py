@@ -1,6 +1,6 @@
 """κ and min φ of networks beside the paper's: results/architectures/{dataset}/{name}.h5.
 
-Networks are those of `ntkcond.networks.architectures`, or of a user's file, as torch modules.
+Networks are those of `ntkcond.networks.modules`, or of a user's file, as torch modules.
 """
 
 from argparse import Namespace
@@ -13,7 +13,7 @@ import torch
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import ARCHITECTURES, drawn, own
+from ntkcond.networks.modules import BUILDERS, drawn, own
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -40,7 +40,7 @@ def main(arguments: Namespace) -> None:
     if not blocks:
         raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
-    builder = own(a.file) if a.file else ARCHITECTURES[a.architecture]
+    builder = own(a.file) if a.file else BUILDERS[a.architecture]
     points = list(product(a.activations, a.depths, a.seeds))
 
     def rows() -> Iterator[list[dict]]:

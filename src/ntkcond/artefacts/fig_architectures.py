@@ -1,0 +1,94 @@
+"""κ and min φ of networks beside the paper's, with and without ReLU: does its effect hold there?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from ntkcond.artefacts import style, sweep_panels
+from ntkcond.artefacts.kappa import kappa_columns
+from ntkcond.artefacts.spec import Spec
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.architectures import ARCHITECTURES
+from ntkcond.run.files import read_hdf5
+
+SPEC = Spec(
+    title="Other networks, separation and conditioning against depth",
+    section="§∞ Beyond the first version",
+    inputs=("architecture",),
+    datasets="fig_architectures",
+    caption="""
+**Left**: the smallest angle between the gradients of two of n samples, mean over initialisations
+and blocks ± one standard deviation. **Right**: κ of their NTK, median and middle 68 %; a hollow
+triangle is a lower bound. A colour and marker for each kind of network; ReLU: filled, solid;
+linear: hollow, dashed. All have L hidden layers of the same width with the paper's factors:
+
+- *fully connected*: the paper's own;
+- *with biases*: β b in every layer, b ~ N(0, 1), β = 0.5;
+- *residual*: each layer after the first is added to its input, and the sum divided by √2;
+- *normalised*: layer normalisation after each hidden layer;
+- *convolutional*: filters of 3 × 3 pixels, a sum over all pixels before the output.
+
+**The paper** has fully connected networks without biases; its newest version (Remark 2.1) warns
+that biases may change its results.
+""",
+)
+POINT = ["dataset", "architecture", "activation", "depth"]
+
+
+def table(architecture: Sequence[Path]) -> pd.DataFrame:
+    """A row for each data set, network, activation and depth: width, weights, n, the columns of κ
+    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean and _std over seeds and blocks."""
+    records = []
+    for path in architecture:
+        with read_hdf5(path) as file:
+            columns = {name: file[name][:] for name in file}
+            for name in ("verdict", "activation"):
+                columns[name] = file[name].asstr()[:]
+            about = {"dataset": path.parts[-2], "architecture": file.attrs["architecture"]}
+            rows = pd.DataFrame({**about, **columns, "samples": file.attrs["samples"]})
+        for point, own in rows.groupby(POINT, sort=False):
+            angles, first = own.min_angle_deg, own.iloc[0]
+            records.append({
+                **dict(zip(POINT, point, strict=True)),
+                "weights": first.weights,
+                **kappa_columns(own.assign(nonzero_kappa=np.nan)),
+                "min_angle_deg_mean": angles.mean(),
+                "min_angle_deg_std": angles.std(),
+            })  # fmt: skip
+    return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")
+
+
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
+    """A row of two panels for each data set."""
+    names = list(numbers.architecture.unique())
+
+    def curves(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
+        for (name, activation), curve in rows.groupby(["architecture", "activation"], sort=False):
+            look = _look(names.index(name), activation)
+            sweep_panels.draw_angle(left, "depth", curve, look)
+            sweep_panels.draw_kappa(right, "depth", curve, look)
+        for axes in (left, right):
+            axes.set_xticks(sorted(rows.depth.unique()))
+
+    figure, panels = sweep_panels.draw_rows(numbers, (0.7, 2.4), curves)
+    for axes in panels[-1]:
+        axes.set_xlabel("depth $L$ (hidden layers)")
+    keys = [
+        (Line2D([], [], **{**_look(i, "relu"), "linestyle": "none"}), ARCHITECTURES.get(name, name))
+        for i, name in enumerate(names)
+    ]
+    for activation in numbers.activation.unique():
+        look = sweep_panels.of_activation(activation, style.GREY)
+        keys.append((Line2D([], [], marker="o", **look), ACTIVATIONS[activation].title))
+    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=4)
+    return figure
+
+
+def _look(position: int, activation: str) -> dict:
+    look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
+    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}

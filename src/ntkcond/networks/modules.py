@@ -1,0 +1,169 @@
+"""Networks beside the paper's, as torch modules: with biases, residual, normalised, convolutional.
+
+All have L hidden layers of m neurons (channels), i.i.d. N(0, 1) weights and the factors √(c_σ/m)
+of Eq. (1), so that hidden layers keep the norm of their inputs where nothing else changes it; one
+output. A user's own is a function in a Python file (`own`).
+"""
+
+import importlib.util
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ntkcond.networks.activations import Activation
+from ntkcond.networks.gaussian import normalisation
+from ntkcond.run.errors import UserError
+
+BIAS = 0.5  # β of `biases`
+SIDE = 3  # of a convolution's filters
+
+
+class Hidden(nn.Module):
+    """αˡ = √(c_σ/m) σ(Wˡ αˡ⁻¹), on its own or as a part of a layer."""
+
+    def __init__(self, activation: Activation, layer: nn.Module, fan_in: int) -> None:
+        super().__init__()
+        self.layer, self.activation = layer, activation
+        self.scale = math.sqrt(normalisation(activation) / fan_in)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * self.activation.value(self.layer(x))
+
+
+class WithOnes(nn.Module):
+    """Inputs with β as one more entry, whose weights are biases."""
+
+    def __init__(self, bias: float) -> None:
+        super().__init__()
+        self.bias = bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, x.new_full((len(x), 1), self.bias)], dim=1)
+
+
+class Residual(nn.Module):
+    """(α + h(α))/√2, of the same norm as α for independent ones."""
+
+    def __init__(self, hidden: nn.Module) -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + self.hidden(x)) / math.sqrt(2)
+
+
+class Scaled(nn.Module):
+    """A factor."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * x
+
+
+Shape = Sequence[int]
+
+
+def _dense(
+    shape: Shape, depth: int, width: int, activation: Activation, more: int = 0
+) -> list[nn.Module]:
+    """L fully connected hidden layers; more: inputs of each beside those of the layer below."""
+    sizes = [math.prod(shape), *[width] * depth]
+    return [
+        Hidden(activation, nn.Linear(a + more, b, bias=False), b)
+        for a, b in itertools.pairwise(sizes)
+    ]
+
+
+def _output(shape: Shape, depth: int, width: int, more: int = 0) -> nn.Module:
+    return nn.Linear((width if depth else math.prod(shape)) + more, 1, bias=False)
+
+
+def plain(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """The paper's own, fully connected, without biases."""
+    hidden = _dense(shape, depth, width, activation)
+    return nn.Sequential(nn.Flatten(), *hidden, _output(shape, depth, width))
+
+
+def biases(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """The same with biases β b in every layer."""
+    layers = [*_dense(shape, depth, width, activation, 1), _output(shape, depth, width, 1)]
+    pairs = ((WithOnes(BIAS), layer) for layer in layers)
+    return nn.Sequential(nn.Flatten(), *(part for pair in pairs for part in pair))
+
+
+def residual(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """αˡ = (αˡ⁻¹ + √(c_σ/m) σ(Wˡ αˡ⁻¹))/√2 from the second layer on."""
+    hidden = _dense(shape, depth, width, activation)
+    blocks = [*hidden[:1], *map(Residual, hidden[1:])]
+    return nn.Sequential(nn.Flatten(), *blocks, _output(shape, depth, width))
+
+
+def normalised(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """Layer normalisation after each hidden layer, to norm 1."""
+    norm = nn.LayerNorm(width, elementwise_affine=False), Scaled(1 / math.sqrt(width))
+    layers = [part for layer in _dense(shape, depth, width, activation) for part in (layer, *norm)]
+    return nn.Sequential(nn.Flatten(), *layers, _output(shape, depth, width))
+
+
+def convolutional(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """L convolutions by 3 × 3 filters that keep the size of the image, then the sum over it,
+    divided by the root of the number of pixels."""
+    if len(shape) != 3:
+        raise UserError(f"a convolutional network needs images, not samples of shape {shape}")
+    channels, height, across = shape
+    sizes = [channels, *[width] * depth]
+    hidden = [
+        Hidden(activation, nn.Conv2d(a, b, SIDE, padding="same", bias=False), b * SIDE**2)
+        for a, b in itertools.pairwise(sizes)
+    ]
+    pixels = nn.AvgPool2d((height, across)), nn.Flatten(), Scaled(math.sqrt(height * across))
+    return nn.Sequential(*hidden, *pixels, _output((channels,), depth, width))
+
+
+Builder = Callable[[Shape, int, int, Activation], nn.Module]
+BUILDERS: dict[str, Builder] = {
+    "plain": plain,
+    "biases": biases,
+    "residual": residual,
+    "normalised": normalised,
+    "convolutional": convolutional,
+}
+
+
+def drawn(module: nn.Module, seed: int) -> nn.Module:
+    """The module in float64 with all parameters i.i.d. N(0, 1), from a counter-based stream that
+    depends on seed, shape and place of each alone."""
+    module = module.double()
+    with torch.no_grad():
+        for place, p in enumerate(module.parameters()):
+            stream = np.random.Philox(np.random.SeedSequence([seed, place, *p.shape]))
+            values = np.random.Generator(stream).standard_normal(tuple(p.shape))
+            p.copy_(torch.from_numpy(values))
+    return module
+
+
+def own(path: Path | str) -> Builder:
+    """`network(shape, depth, width, activation)` of a user's Python file, which returns a
+    torch.nn.Module at its initial weights. Raises UserError if there is none."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file. Correct architectures.own")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    loaded: ModuleType = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(loaded)
+    except Exception as error:  # whatever a user's file may raise
+        raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(loaded, "network", None)):
+        raise UserError(f"{path}: has no function network(shape, depth, width, activation)")
+    return loaded.network
