@@ -48,7 +48,7 @@ class WithOnes(nn.Module):
 
 
 class Residual(nn.Module):
-    """(α + h(α))/√2, of the same norm as α for independent ones."""
+    """(α + h(α))/√2."""
 
     def __init__(self, hidden: nn.Module) -> None:
         super().__init__()

@@ -1,0 +1,116 @@
+"""Networks beside the paper's, held against the paper's own code and against autograd by hand."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ntkcond.networks import modules
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.architectures import ARCHITECTURES
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.of_module import kernel
+from ntkcond.run.errors import UserError
+
+RELU = ACTIVATIONS["relu"]
+
+
+def weights_of(module: torch.nn.Module) -> list[np.ndarray]:
+    return [p.detach().numpy() for p in module.parameters()]
+
+
+def test_every_name_has_a_builder_and_a_title():
+    assert modules.BUILDERS.keys() == ARCHITECTURES.keys()
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize(("name", "bias"), [("plain", 0.0), ("biases", modules.BIAS)])
+def test_kernel_is_that_of_the_papers_network(name, bias, depth, activation):
+    """Of the same weights; those of biases are the last columns."""
+    module = modules.drawn(modules.BUILDERS[name]((5,), depth, 9, ACTIVATIONS[activation]), seed=1)
+    x = np.random.default_rng(0).standard_normal((12, 5))
+    network = MLP(ACTIVATIONS[activation], depth, 9, bias=bias)
+    weights = weights_of(module)
+    assert [w.shape for w in weights] == [w.shape for w in network.weights(1, 5)]
+    expected = empirical_ntk(network.gradients(weights)(x))
+    assert np.allclose(kernel(module, x).matrix, expected, rtol=1e-12)
+
+
+def test_residual_and_normalised_networks_are_what_they_say():
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 6)))
+    scale = math.sqrt(2 / 50)
+    module = modules.drawn(modules.residual((6,), 2, 50, RELU), seed=1)
+    first, second, last = (torch.from_numpy(w) for w in weights_of(module))
+    h = scale * torch.relu(x @ first.T)
+    h = (h + scale * torch.relu(h @ second.T)) / math.sqrt(2)
+    assert torch.allclose(module(x), h @ last.T)
+    module = modules.drawn(modules.normalised((6,), 2, 50, RELU), seed=1)
+    h = x
+    for w in map(torch.from_numpy, weights_of(module)[:-1]):
+        h = torch.relu(h @ w.T)
+        h = h - h.mean(1, keepdim=True)
+        h = h / h.norm(dim=1, keepdim=True)
+    expected = h @ torch.from_numpy(weights_of(module)[-1]).T
+    assert torch.allclose(module(x), expected, rtol=1e-3)  # LayerNorm adds 10⁻⁵ to the variance
+
+
+def test_a_convolutional_network_is_what_it_says():
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((3, 2, 4, 5)))
+    module = modules.drawn(modules.convolutional((2, 4, 5), 2, 7, RELU), seed=1)
+    h = x
+    for w in map(torch.from_numpy, weights_of(module)[:-1]):
+        h = math.sqrt(2 / (9 * 7)) * torch.relu(torch.nn.functional.conv2d(h, w, padding=1))
+    expected = h.sum((2, 3)) / math.sqrt(20) @ torch.from_numpy(weights_of(module)[-1]).T
+    assert torch.allclose(module(x), expected)
+    with pytest.raises(UserError, match="needs images"):
+        modules.convolutional((40,), 1, 8, RELU)
+
+
+@pytest.mark.parametrize("name", ["plain", "normalised"])
+def test_hidden_layers_keep_the_norm_of_their_inputs(name):
+    """In the mean, at large width: as the factors √(c_σ/m) are there for."""
+    module = modules.drawn(modules.BUILDERS[name]((30,), 4, 2000, RELU), seed=3)
+    x = torch.randn(8, 30, dtype=torch.float64)
+    x /= x.norm(dim=1, keepdim=True)
+    with torch.no_grad():
+        embedding = torch.nn.Sequential(*list(module)[:-1])(x)
+    norms = embedding.norm(dim=1)
+    assert norms.mean() == pytest.approx(1, rel=0.1)
+
+
+def test_weights_depend_on_seed_and_place_alone():
+    first, again, other = (
+        weights_of(modules.drawn(modules.plain((5,), 2, 4, activation), seed))
+        for activation, seed in ((RELU, 1), (ACTIVATIONS["linear"], 1), (RELU, 2))
+    )
+    assert all(map(np.array_equal, first, again))
+    assert not any(map(np.array_equal, first, other))
+
+
+def test_a_users_own_file(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from torch import nn\n"
+        "def network(shape, depth, width, activation):\n"
+        "    return nn.Linear(shape[0], 1)\n"
+    )
+    built = modules.own(mine)((4,), 2, 8, RELU)
+    assert isinstance(built, torch.nn.Linear)
+    for text, words in (
+        ("x = 1", r"has no function network\(shape, depth, width, activation\)"),
+        ("import nothing_like_it", "ModuleNotFoundError: No module named 'nothing_like_it'"),
+        ("def network(:", "SyntaxError"),
+    ):
+        mine.write_text(text)
+        with pytest.raises(UserError, match=words):
+            modules.own(mine)
+    with pytest.raises(UserError, match="no such file"):
+        modules.own(tmp_path / "other.py")
+
+
+def test_bias_is_a_field_of_the_papers_network():
+    assert dataclasses.replace(MLP(RELU, 1, 8), bias=modules.BIAS).degree is None
