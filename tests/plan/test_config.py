@@ -148,6 +148,7 @@ OFF = {
     "depths": ([1], [DEFAULT["depths"]]),
     "block": (40, [DEFAULT["block"]]),
     "prove_smallest": (True, [False]),
+    "bias": (0.5, [0]),
     "trainable": ("first", ["all"]),
     "training": ({"epochs": 3, "width": 9}, [{}, {"epochs": None, "width": None}]),
 }
@@ -196,7 +197,9 @@ def test_what_is_set_of_speech_can_be_taken_back(setting):
 
 def test_every_optional_setting_can_be_taken_back():
     schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]
-    assert schema["dataset"]["properties"].keys() == {*OFF, *OF_SPEECH, "file", "mirrors"}
+    assert schema["dataset"]["properties"].keys() == {
+        *OFF, *OF_SPEECH, "file", "mirrors", "shape",
+    }  # fmt: skip
 
 
 def test_a_data_set_can_be_taken_back_and_what_is_needed_cannot():
@@ -221,7 +224,7 @@ def test_a_data_set_overrides_global_settings_for_itself():
     config = changed("datasets.digits.width", 64)
     assert experiment(config, "digits") == {
         "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
-        "prove_smallest": False, "trainable": "all",
+        "prove_smallest": False, "trainable": "all", "bias": 0,
     }  # fmt: skip
     assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
 
