@@ -29,7 +29,7 @@ use the same samples.
 """,
 )
 
-SETTINGS = ("activation", "depth", "width", "trainable", "samples")
+SETTINGS = ("activation", "depth", "width", "bias", "trainable", "samples")
 
 
 def table(closest_pair: list[Path]) -> pd.DataFrame:

@@ -36,7 +36,7 @@ an error bound.
 """,
 )
 
-SETTINGS = ("activation", "depth", "width", "trainable")
+SETTINGS = ("activation", "depth", "width", "bias", "trainable")
 PER_KERNEL = (
     "lambda_max", "lambda_min", "lambda_min_error", "rank_bound", "kappa", "kappa_lower",
     "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min",

@@ -31,8 +31,8 @@ SPEC = Spec(
     section="§ All claims",
     inputs=(
         "conditioning", "angles", "fig3", "fig_activations", "fig_activations_ntk", "fig_width",
-        "fig_infinite_depth", "fig_weight_scale", "fig_descent", "table_epochs",
-        "table_generalization", "sweep/first_layer", "sweep/infinite",
+        "fig_architectures", "fig_infinite_depth", "fig_weight_scale", "fig_descent",
+        "table_epochs", "table_generalization", "sweep/first_layer", "sweep/infinite",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),
