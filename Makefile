@@ -14,14 +14,19 @@
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
 # make dag        the picture of the rules in docs/extending.md
+# make lock       exact versions of all packages, with hashes, from pyproject.toml
 # Each sets up .venv by itself the first time; what tests need is installed by the first that tests.
 # Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
+VERSION := import sys; print(*sys.version_info[:2], sep=".")
+SYSTEM := import platform as p; print(p.system().lower(), p.machine(), sep="-")
+LOCKED := locked/$(shell $(PYTHON) -c '$(SYSTEM)')-py$(subst .,,$(shell $(PYTHON) -c '$(VERSION)'))
+PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision full-size small whole images bench gpu dag clean-venv
+.PHONY: figures report test faults precision full-size small whole images bench gpu dag lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -88,17 +93,28 @@ test: $(TESTED)
 	.venv/bin/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # Rebuilt only when the versions change.
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(wildcard $(LOCKED).txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "ntkcond needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv || \
 	  { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(if $(wildcard $(LOCKED).txt),$(PIP) --require-hashes --no-deps -r $(LOCKED).txt)
+	$(PIP) --editable '.[slurm]'
 	@touch $@
 
 $(TESTED): $(READY)
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(if $(wildcard $(LOCKED)-test.txt),$(PIP) --require-hashes --no-deps -r $(LOCKED)-test.txt)
+	$(PIP) --editable '.[test]'
 	@touch $@
+
+# Exact versions of all packages but torch, with hashes for this system: locked/README.md.
+LOCK := .venv/bin/uv pip compile pyproject.toml --override locked/without-torch.txt --no-header \
+  --no-annotate --quiet --python-version $(shell $(PYTHON) -c '$(VERSION)')
+lock: $(READY)
+	$(PIP) uv
+	$(LOCK) --upgrade --universal --extra test -o locked/versions.txt
+	$(LOCK) -c locked/versions.txt --generate-hashes --extra slurm -o $(LOCKED).txt
+	$(LOCK) -c locked/versions.txt --generate-hashes --extra test -o $(LOCKED)-test.txt
 
 clean-venv:
 	rm -rf .venv

@@ -289,7 +289,9 @@ def reword(project: Path) -> None:
         path.write_text(text, "utf-8")
 
 
-COMPUTING = ("dataset", "kernel", "spectrum", "closest_pair", "sweep", "descent", "sgd")
+COMPUTING = (
+    "dataset", "kernel", "spectrum", "closest_pair", "sweep", "architecture", "descent", "sgd",
+)  # fmt: skip
 NO_NUMBERS = [
     path.relative_to(SOURCE).as_posix()
     for folder in ("plan", "run")
@@ -331,6 +333,7 @@ CHANGES: dict[str, list[Change]] = {
         setting("activations", ["linear", "relu"]),
         setting("figures.fig2", ["digits", "synthetic"]),
     ],
+    "`bias`": [setting("bias", 0.5)],
     "`trainable`": [setting("trainable", "first")],
     "`prove_smallest`": [setting("prove_smallest", True)],
     "`block`, which both data sets have of their own": [setting("block", 30)],
@@ -372,6 +375,13 @@ CHANGES: dict[str, list[Change]] = {
         setting("sweeps.activation", "linear"),
     ],
     "`sweeps.blocks`": [setting("sweeps.blocks", 1)],
+    "`architectures.names`: one taken away": [
+        setting("architectures.names", ["plain", "residual"])
+    ],
+    "`architectures.depths`, `width`, `seeds`, `activations`, `blocks`": [
+        setting("architectures.depths", [1, 3]),
+        setting("architectures.width", 13),
+    ],
     "`descent.steps`, `depths`, `seeds`, `activation`": [
         setting("descent.steps", 30),
         setting("descent.activation", "tanh"),

@@ -200,7 +200,8 @@ BY_HAND = {
 # That a figure's page says; of a figure not named here, nothing.
 WORDS = {
     "fig1": "degrees", "fig2": "degrees", "fig3": "training loss (nats)", "fig4": "degrees",
-    "fig_activations": "degrees", "fig_activations_ntk": "degrees", "fig_descent": "residual",
+    "fig_activations": "degrees", "fig_activations_ntk": "degrees",
+    "fig_architectures": "degrees", "fig_descent": "residual",
     "fig_infinite_depth": "degrees", "fig_samples": "samples", "fig_weight_scale": "degrees",
     "fig_width": "degrees",
 }  # fmt: skip

@@ -24,6 +24,7 @@ OVERLAY = {
     },
     "training": {"seeds": [1, 2], "learning_rates": [1, 2, 4]},
     "descent": {"depths": [1, 6], "seeds": [1], "steps": 1000},
+    "architectures": {"depths": [1, 5], "width": 32, "seeds": [1], "blocks": 2},
     "sweeps": {"depths": [1, 3], "widths": [64, 2048], "sizes": [8, 5000], "seeds": [1, 2]},
     "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"]},
 }
@@ -69,6 +70,11 @@ JOBS = {
         {"dataset": "mnist"},
         needs.kernel_need(500, depth=6, width=256, **MNIST),
         cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
+    ),
+    "architecture": (
+        of(architecture="convolutional"),
+        needs.architecture_need(500, 60_000, features=1, depth=5, width=32, pixels=28 * 28),
+        cluster.architecture_work(500, 2, 1, [1, 5], 32, seeds=1, activations=2, pixels=28 * 28),
     ),
     "sweep": (  # at its largest: widths at one n
         of(sweep="width"),
