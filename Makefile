@@ -90,6 +90,7 @@ dag: $(READY)
 test: $(TESTED)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/mypy
 	.venv/bin/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # Rebuilt only when the versions change.
