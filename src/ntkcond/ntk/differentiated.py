@@ -250,9 +250,10 @@ def _uses(f: Tensor) -> Counter[Tensor]:
     while waiting:
         node = waiting.pop()
         for following, _ in node.next_functions if node else ():
-            if hasattr(following, "variable"):
-                used[following.variable] += 1
-            elif following not in seen:
+            leaf = getattr(following, "variable", None)
+            if leaf is not None:
+                used[leaf] += 1
+            elif following and following not in seen:
                 seen.add(following)
                 waiting.append(following)
     return used
