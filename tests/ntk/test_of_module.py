@@ -309,7 +309,7 @@ def test_condition_number_and_its_verdicts():
 def test_condition_number_of_a_matrix():
     a = np.random.default_rng(0).standard_normal((12, 20))
     assert condition_number(a @ a.T).kappa == pytest.approx(np.linalg.cond(a @ a.T))
-    planted = a @ a.T - 50 * np.eye(12)
+    planted = a @ a.T - 8 * np.eye(12)
     with pytest.raises(UserError, match=r"no NTK: λ_min = -.* positive semi-definite"):
         condition_number(planted)
     for matrix, words in (
@@ -428,6 +428,54 @@ def test_the_error_bound_follows_a_module_that_rounds_badly():
     rough, fine = kernel(module, x), kernel(exact, x)
     assert rough.error > 1000 * fine.error
     assert np.linalg.norm(rough.matrix - fine.matrix, 2) < rough.error
+
+
+def test_what_a_review_found():
+    """Each gave a wrong kernel, or a traceback."""
+    torch.manual_seed(0)
+    x = torch.randn(8, 3, dtype=torch.float64)
+    kept = x.clone()
+    kernel(nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 1)), x)
+    assert torch.equal(x, kept)
+
+    class Closure(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope, self.layer = nn.Parameter(torch.tensor(0.3)), nn.Linear(3, 1)
+            self.act = lambda z: torch.where(z > 0, z, self.slope * z)
+
+        def forward(self, z: Tensor) -> Tensor:
+            return self.act(self.layer(z))
+
+    with pytest.raises(UserError, match="a weight that a copy of it does not own"):
+        kernel(Closure(), x)
+
+    class Rotated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("turn", torch.polar(torch.ones(3), torch.arange(3.0)))
+            self.layer = nn.Linear(3, 1, bias=False)
+
+        def forward(self, z: Tensor) -> Tensor:
+            return self.layer((z * self.turn).imag)
+
+    module = Rotated().double()
+    features = (x * module.turn.to(torch.complex128)).imag
+    assert np.allclose(kernel(module, x).matrix, (features @ features.T).numpy(), rtol=1e-6)
+
+    class Root(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 1, bias=False)
+
+        def forward(self, z: Tensor) -> Tensor:
+            return self.layer(z).abs().sqrt()
+
+    with pytest.raises(UserError, match="the gradient of sample 7 is NaN or infinite"):
+        kernel(Root(), torch.cat([x[:7], torch.zeros(1, 3)]))
+    assert closest_pair(kernel(nn.Linear(3, 1, bias=False), torch.stack([x[0], -x[0]]))).first == 0
+    with pytest.raises(UserError, match="below zero on its diagonal"):
+        closest_pair(np.diag([-1.0, 1.0]))
 
 
 def test_gradients_stay_within_their_memory():

@@ -47,7 +47,7 @@ class Differentiated:
         self, module: nn.Module, names: Sequence[str], dtype: torch.dtype = torch.float64
     ) -> None:
         try:
-            self.module = copy.deepcopy(module).to(dtype)
+            self.module = copy.deepcopy(module)._apply(lambda t: _with_type(t, dtype))
         except (RuntimeError, TypeError) as error:
             raise UserError(f"the module cannot be copied: {error}") from error
         self.parameters: dict[str, Tensor] = {}
@@ -89,12 +89,18 @@ class Differentiated:
         f, uses = self._recorded(x)
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
+        own = set(self.parameters.values())
+        if any(leaf not in own for leaf in _uses(f)):
+            raise UserError(
+                "the module uses a weight that a copy of it does not own, as in a lambda or a hook"
+                " that names the module itself: make it a parameter or a method of the part"
+            )
         mixed = f @ torch.linspace(1, 2, f.shape[1], dtype=f.dtype, device=f.device)
         powers = 2.0 ** torch.arange(len(x), device=f.device)
         results = [use.result for use in uses]
         plain, scaled = (_gradients((mixed * c).sum(), results) for c in (1, powers))
         for use, one, other in zip(uses, plain, scaled, strict=True):
-            by_sample = len(use.inputs) == len(one) == len(x)
+            by_sample = len(use.inputs) == len(one) == len(x)  # and again in each pass
             if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
                 self.by_jacobian |= set(self._layers[use.layer].names.values())
         names = list(self.parameters)
@@ -146,6 +152,7 @@ class Differentiated:
     def _outputs(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
         """(n, k)."""
         try:
+            x = x.clone()  # which the module may change in place
             f = functional_call(self.module, weights, (x,)) if weights else self.module(x)
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise UserError(
@@ -185,6 +192,9 @@ class Differentiated:
         if self.by_jacobian >= self.parameters.keys():
             return {}
         f, uses = self._recorded(x)
+        for use in uses:  # such as one that sees some of the samples
+            if not len(use.inputs) == len(use.result) == len(x):
+                self.by_jacobian |= set(self._layers[use.layer].names.values())
         called = Counter(name for use in uses for name in self._layers[use.layer].names.values())
         used = _uses(f)
         for name, p in self.parameters.items():
@@ -241,6 +251,13 @@ def _gradients(f: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
         return []
     found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+
+
+def _with_type(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Of real numbers in this type, of complex ones (buffers) in the one twice as wide."""
+    if values.is_complex():
+        return values.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
+    return values.to(dtype) if values.is_floating_point() else values
 
 
 def _uses(f: Tensor) -> Counter[Tensor]:

@@ -124,7 +124,7 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     cosines = matrix[np.ix_(index, index)] / np.outer(norms[index], norms[index])
     np.fill_diagonal(cosines, -math.inf)
     first, second = np.unravel_index(cosines.argmax(), cosines.shape)
-    angle = math.degrees(math.acos(min(1.0, cosines[first, second])))
+    angle = math.degrees(math.acos(max(-1.0, min(1.0, cosines[first, second]))))
     i, j = sorted((int(index[first]), int(index[second])))
     return ClosestPair(angle, i, j, len(matrix) - len(index))
 
@@ -133,11 +133,13 @@ def _given(kernel: Kernel | np.ndarray) -> Kernel:
     """A matrix as a kernel without an error of its own."""
     if isinstance(kernel, Kernel):
         return kernel
-    matrix = np.asarray(kernel, dtype=np.float64)
+    matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise UserError("the matrix has entries that are NaN or infinite")
+    if (matrix.diagonal() < 0).any():
+        raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
     return Kernel(matrix, 0.0, len(matrix), (), ())
@@ -175,6 +177,12 @@ def kernel(
     outputs = _outputs(output, differentiated.check(samples[:FEW]))
     step = differentiated.samples_at_once(samples[:FEW], outputs, memory, len(samples))
     matrix = _gram(differentiated, samples, outputs, output == "all", step)
+    if not np.isfinite(matrix.diagonal()).all():
+        first = int(np.flatnonzero(~np.isfinite(matrix.diagonal()))[0])
+        sample = first // len(outputs) if output == "all" else first
+        raise UserError(
+            f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
+        )
     relative = _rounding(module, differentiated, samples[:FEW], outputs)
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
