@@ -430,6 +430,48 @@ def test_the_error_bound_follows_a_module_that_rounds_badly():
     assert np.linalg.norm(rough.matrix - fine.matrix, 2) < rough.error
 
 
+@pytest.mark.parametrize("what", ["mixing", "random", "sorted", "capacity"])
+def test_dependence_that_outputs_do_not_show_is_found(what):
+    """Below a head of zeros, or among samples that are not the first."""
+
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = nn.Linear(3, 6), nn.Linear(6, 1)
+            nn.init.zeros_(self.head.weight)
+
+        def forward(self, z: Tensor) -> Tensor:
+            h = torch.tanh(self.layer(z))
+            if what == "mixing":
+                h = h - h.mean(0)
+            elif what == "random":
+                h = functional.dropout(h, 0.5)
+            elif what == "capacity":
+                h = torch.cat([h[:8], 0 * h[8:]])
+            elif what == "sorted":
+                order = z[:, 0].argsort()
+                h = torch.tanh(self.layer(z[order]))[order.argsort()]
+            return self.head(h)
+
+    torch.manual_seed(0)
+    x = torch.randn(12, 3)
+    x[:4, 0] = torch.tensor([-9.0, -8.0, -7.0, -6.0])  # in order already
+    if what == "sorted":  # its samples do not depend on each other: it has an NTK
+        module = Hidden()
+        nn.init.ones_(module.head.weight)
+        alone = Differentiated(module, [n for n, _ in module.named_parameters()])
+        gradients = alone.alone(x.double(), range(1))[:, 0]
+        try:
+            found = kernel(module, x).matrix
+        except UserError as error:  # never a wrong matrix
+            assert "depends on the other samples" in str(error)
+        else:
+            assert np.allclose(found, (gradients @ gradients.T).numpy(), rtol=1e-10)
+        return
+    with pytest.raises(UserError, match=r"depends on the other|changes from call"):
+        kernel(Hidden(), x)
+
+
 def test_what_a_review_found():
     """Each gave a wrong kernel, or a traceback."""
     torch.manual_seed(0)

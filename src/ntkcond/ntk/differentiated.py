@@ -127,6 +127,20 @@ class Differentiated:
                 found[name].append(Explicit(values.reshape(len(x), -1)))
         return found
 
+    def alone(self, x: Tensor, outputs: range) -> Tensor:
+        """Gradients of each sample run alone, by autograd: (n, outputs, weights)."""
+        rows = []
+        for i in range(len(x)):
+            with torch.enable_grad():
+                f = self._outputs(x[i : i + 1])[0]
+            wanted = list(self.parameters.values())
+            rows.append(
+                torch.stack([
+                    torch.cat([g.flatten() for g in _gradients(f[j], wanted)]) for j in outputs
+                ])
+            )  # fmt: skip
+        return torch.stack(rows)
+
     def samples_at_once(self, x: Tensor, outputs: range, memory: float, n: int) -> int:
         """How many samples' gradients take so many bytes, two such parts at a time if not all."""
         _, uses = self._recorded(x)

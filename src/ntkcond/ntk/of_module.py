@@ -23,6 +23,7 @@ from ntkcond.ntk.differentiated import Differentiated
 from ntkcond.ntk.spectrum import UNIT_ROUNDOFF, spectrum_record
 from ntkcond.run.errors import UserError
 
+DIFFERS = 1e-8  # relative: far above rounding
 FEW = 4  # samples that show whether the module's NTK is defined, and how it rounds
 
 
@@ -183,6 +184,7 @@ def kernel(
         raise UserError(
             f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
         )
+    _check(matrix, differentiated, samples, outputs, str(output))
     relative = _rounding(module, differentiated, samples[:FEW], outputs)
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
@@ -292,6 +294,27 @@ def _gram(
     flat = matrix.reshape(n * k, n * k).cpu().numpy()
     lower = np.tril(flat)
     return lower + np.tril(lower, -1).T  # the two halves of a product round differently
+
+
+def _check(
+    matrix: np.ndarray, differentiated: Differentiated, x: Tensor, outputs: range, which: str
+) -> None:
+    """Some entries of K against those of samples that are run alone: they differ if samples depend
+    on each other, or on chance, where outputs do not show it, as below a head of zeros."""
+    some = np.unique(np.linspace(0, len(x) - 1, FEW).astype(int))
+    j = differentiated.alone(x[torch.from_numpy(some).to(x.device)], outputs)
+    if which == "all":
+        rows, gradients = len(outputs) * some[:, None] + np.arange(len(outputs)), j.flatten(0, 1)
+        found, expected = matrix[np.ix_(rows.ravel(), rows.ravel())], gradients @ gradients.T
+    else:
+        found, expected = matrix[np.ix_(some, some)], torch.einsum("iap,jap->ij", j, j)
+    wanted = expected.cpu().numpy()
+    norms = np.sqrt(wanted.diagonal())
+    if (abs(found - wanted) > DIFFERS * np.outer(norms, norms) + np.finfo(float).tiny).any():
+        raise UserError(
+            "the gradient of a sample depends on the other samples of its batch, or changes from"
+            " call to call: the module's NTK is not defined"
+        )
 
 
 def _rounding(
