@@ -396,16 +396,26 @@ def test_bad_samples_and_options_are_refused():
     module, x = nn.Linear(3, 2), torch.randn(6, 3)
     for wrong, words in (
         (x[:1], "two samples or more"),
+        (torch.zeros(5, 0), "two samples or more"),
+        (None, "an array of numbers"),
+        (["a", "b"], "an array of numbers"),
         (x.index_fill(0, torch.tensor([4]), math.nan), "first in sample 4"),
         (x.to(torch.complex64), "complex"),
     ):
         with pytest.raises(UserError, match=words):
             kernel(module, wrong, output=0)
-    for output in (2, -1, "sum", 0.0):
+    for output in (2, -1, "sum", 0.0, True):
         with pytest.raises(UserError, match="it must be 0 to 1, 'trace' or 'all'"):
             kernel(module, x, output=output)
     with pytest.raises(UserError, match="do not fit in memory"):
         kernel(module, x, output=0, memory=100)
+    with pytest.raises(UserError, match="parameters is empty"):
+        kernel(module, x, output=0, parameters=[])
+    for matrix in ("K", np.eye(2) * 1j):
+        with pytest.raises(UserError, match="matrix of real numbers"):
+            condition_number(matrix)
+    with pytest.raises(UserError, match="neither samples nor options"):
+        condition_number(np.eye(2), memory=1e9)
 
 
 def test_the_error_bound_follows_a_module_that_rounds_badly():
@@ -430,46 +440,111 @@ def test_the_error_bound_follows_a_module_that_rounds_badly():
     assert np.linalg.norm(rough.matrix - fine.matrix, 2) < rough.error
 
 
-@pytest.mark.parametrize("what", ["mixing", "random", "sorted", "capacity"])
-def test_dependence_that_outputs_do_not_show_is_found(what):
-    """Below a head of zeros, or among samples that are not the first."""
+class Hidden(nn.Module):
+    """Samples that depend on each other, or on chance, below a head of zeros; `sorted`: samples
+    that do not, but are computed in another order."""
 
-    class Hidden(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer, self.head = nn.Linear(3, 6), nn.Linear(6, 1)
-            nn.init.zeros_(self.head.weight)
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.layer, self.head, self.what = nn.Linear(3, 6), nn.Linear(6, 1), what
+        nn.init.zeros_(self.head.weight)
 
-        def forward(self, z: Tensor) -> Tensor:
-            h = torch.tanh(self.layer(z))
-            if what == "mixing":
-                h = h - h.mean(0)
-            elif what == "random":
-                h = functional.dropout(h, 0.5)
-            elif what == "capacity":
-                h = torch.cat([h[:8], 0 * h[8:]])
-            elif what == "sorted":
-                order = z[:, 0].argsort()
-                h = torch.tanh(self.layer(z[order]))[order.argsort()]
-            return self.head(h)
+    def forward(self, z: Tensor) -> Tensor:
+        order = z[:, 0].argsort() if self.what == "sorted" else torch.arange(len(z))
+        h = torch.tanh(self.layer(z[order]))[order.argsort()]
+        if self.what == "mixing":
+            h = h - h.mean(0)
+        elif self.what == "random":
+            h = functional.dropout(h, 0.5)
+        elif self.what == "capacity":
+            h = torch.cat([h[:8], 0 * h[8:]])
+        return self.head(h)
 
+
+def twelve_samples() -> Tensor:
+    """The first four in the order of their first entry already."""
     torch.manual_seed(0)
     x = torch.randn(12, 3)
-    x[:4, 0] = torch.tensor([-9.0, -8.0, -7.0, -6.0])  # in order already
-    if what == "sorted":  # its samples do not depend on each other: it has an NTK
-        module = Hidden()
-        nn.init.ones_(module.head.weight)
-        alone = Differentiated(module, [n for n, _ in module.named_parameters()])
-        gradients = alone.alone(x.double(), range(1))[:, 0]
-        try:
-            found = kernel(module, x).matrix
-        except UserError as error:  # never a wrong matrix
-            assert "depends on the other samples" in str(error)
-        else:
-            assert np.allclose(found, (gradients @ gradients.T).numpy(), rtol=1e-10)
-        return
+    x[:4, 0] = torch.tensor([-9.0, -8.0, -7.0, -6.0])
+    return x
+
+
+@pytest.mark.parametrize("what", ["mixing", "random", "capacity"])
+def test_dependence_that_outputs_do_not_show_is_found(what):
+    x = twelve_samples()
     with pytest.raises(UserError, match=r"depends on the other|changes from call"):
-        kernel(Hidden(), x)
+        kernel(Hidden(what), x)
+
+
+def test_a_layer_that_sees_the_samples_in_another_order_gives_no_wrong_kernel():
+    """Its gradients belong to other samples than it seems: refused, though it has an NTK."""
+    x, module = twelve_samples(), Hidden("sorted")
+    nn.init.ones_(module.head.weight)
+    with pytest.raises(UserError, match="depends on the other samples"):
+        kernel(module, x)
+
+
+class Asks(nn.Module):
+    """One linear layer, by what else it does."""
+
+    def __init__(self, what: str = "") -> None:
+        super().__init__()
+        self.layer, self.what = nn.Linear(3, 1), what
+
+    def forward(self, z: Tensor) -> Tensor:
+        match self.what:
+            case "float32":
+                return functional.linear(z.float(), self.layer.weight.float()).double()
+            case "float64":
+                return functional.linear(z.double(), self.layer.weight, self.layer.bias)
+            case "some":  # samples that use no weight
+                rows = [self.layer(r) if r[0].item() > 0 else r.sum(0, keepdim=True) for r in z]
+                return torch.stack(rows)
+        return self.layer(z)
+
+
+def test_a_module_that_rounds_to_float32_inside_has_its_error():
+    torch.manual_seed(0)
+    x = torch.randn(12, 3, dtype=torch.float64)
+    rough, fine = kernel(Asks("float32"), x), (x @ x.T).numpy()
+    assert 1e-9 < np.linalg.norm(rough.matrix - fine, 2) < rough.error < 1e-3
+
+
+def test_a_module_that_insists_on_float64_and_samples_without_a_gradient():
+    torch.manual_seed(0)
+    x = torch.randn(12, 3, dtype=torch.float64)
+    fine = (x @ x.T + 1).numpy()
+    assert np.allclose(kernel(Asks("float64"), x).matrix, fine, rtol=1e-12)
+    used = (x[:, 0] > 0).numpy()
+    assert np.allclose(kernel(Asks("some"), x).matrix, fine * np.outer(used, used), rtol=1e-12)
+
+
+def test_samples_and_options_in_other_forms():
+    torch.manual_seed(0)
+    x, module = torch.randn(12, 3, dtype=torch.float64), Asks()
+    expected = kernel(module, x).matrix
+    backwards = kernel(module, x.numpy()[::-1], output=np.int64(0), parameters="layer")
+    assert np.allclose(backwards.matrix[::-1, ::-1], expected, rtol=1e-12)
+    tied = Transformer()
+    tokens = torch.randint(0, 11, (6, 5))
+    named = (kernel(tied, tokens, output=0, parameters=[word]) for word in ("head", "embedding"))
+    assert np.array_equal(*(found.matrix for found in named))
+
+
+def test_the_error_of_a_matrix_is_stated_or_that_of_its_type():
+    matrix = np.diag([1.0, 2.0])
+    assert condition_number(matrix).error < 1e-15
+    assert 1e-7 < condition_number(matrix.astype(np.float32)).error < 1e-6
+    assert 1e-7 < condition_number(torch.tensor(matrix).float().requires_grad_()).error < 1e-6
+    assert condition_number(matrix, error=3.0).verdict == "unresolved"
+
+
+def test_products_of_factors_in_bands_are_those_in_one(monkeypatch):
+    torch.manual_seed(0)
+    module, x = cnn()
+    whole = kernel(module, x, output=0).matrix
+    monkeypatch.setattr(layer_gradients, "BAND_ENTRIES", 1)
+    assert np.allclose(kernel(module, x, output=0).matrix, whole, rtol=1e-12)
 
 
 def test_what_a_review_found():

@@ -69,7 +69,8 @@ def to_numpy(array: Array) -> "np.ndarray":
 
 def thread_count() -> int:
     """Threads for what NumPy computes on one: as many as its libraries have."""
-    return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # "4,2": of nested regions too
+    return int(asked) if asked.isdigit() and int(asked) else os.cpu_count() or 1
 
 
 def add_product(total: Array, a: Array, b: Array) -> None:

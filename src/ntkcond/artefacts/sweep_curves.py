@@ -17,7 +17,8 @@ def read(paths: Iterable[Path]) -> pd.DataFrame:
     tables = []
     for path in paths:
         with read_hdf5(path) as file:
-            about = {"dataset": path.parts[-2], "activation": file.attrs["activation"]}
+            settings = {name: file.attrs[name] for name in ("activation", "bias")}
+            about = {"dataset": path.parts[-2], **settings}
             columns = {name: file[name][:] for name in file}
             columns["verdict"] = file["verdict"].asstr()[:]
             tables.append(pd.DataFrame({**about, **columns, "samples": file.attrs["samples"]}))

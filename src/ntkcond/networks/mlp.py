@@ -9,11 +9,12 @@ The Snakefile reads the fields in every job: only functions import numpy and tor
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from ntkcond.arrays.backend import Array, Device, put, triangular_factor, xp
 from ntkcond.networks.activations import ACTIVATIONS, Activation
+from ntkcond.run.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ class MLP:
 
     width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
     trainable: all layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
-    bias: β, 0 for none.
+    bias: β, 0 for none. Raises UserError for a field out of its range.
     """
 
     activation: Activation = field(metadata={"choices": ACTIVATIONS, "help": "σ"})
@@ -64,6 +65,17 @@ class MLP:
     bias: float = field(
         default=0.0, metadata={"minimum": 0.0, "help": "β of biases β b, b ~ N(0, 1)"}
     )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.activation, Activation):
+            raise UserError(f"activation={self.activation!r}: give one of ntkcond.ACTIVATIONS")
+        for setting in fields(self):
+            value, choices = getattr(self, setting.name), setting.metadata.get("choices")
+            least = setting.metadata.get("minimum")
+            if least is not None and not value >= least:
+                raise UserError(f"{setting.name}={value}: it must be at least {least}")
+            if isinstance(choices, tuple) and value not in choices:
+                raise UserError(f"{setting.name}={value!r}: it must be {' or '.join(choices)}")
 
     @property
     def is_linear(self) -> bool:

@@ -153,7 +153,8 @@ def drawn(module: nn.Module, seed: int) -> nn.Module:
 
 def own(path: Path | str) -> Builder:
     """`network(shape, depth, width, activation)` of a user's Python file, which returns a
-    torch.nn.Module at its initial weights. Raises UserError if there is none."""
+    torch.nn.Module at its initial weights. Raises UserError, here or when called, if there is none.
+    """
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path}: no such file. Correct architectures.own")
@@ -166,4 +167,15 @@ def own(path: Path | str) -> Builder:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error
     if not callable(getattr(loaded, "network", None)):
         raise UserError(f"{path}: has no function network(shape, depth, width, activation)")
-    return loaded.network
+
+    def built(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+        try:
+            module = loaded.network(shape, depth, width, activation)
+        except Exception as error:
+            raise UserError(f"{path}: network: {type(error).__name__}: {error}") from error
+        if not isinstance(module, nn.Module):
+            kind = type(module).__name__
+            raise UserError(f"{path}: network returns a {kind}, not a torch.nn.Module")
+        return module
+
+    return built

@@ -9,12 +9,13 @@ are differentiated sample by sample, by torch.func.
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
 from ntkcond.run.errors import UserError
@@ -89,8 +90,8 @@ class Differentiated:
         f, uses = self._recorded(x)
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
-        own = set(self.parameters.values())
-        if any(leaf not in own for leaf in _uses(f)):
+        owned = set(self.parameters.values())
+        if any(leaf not in owned for leaf in _uses(f)):
             raise UserError(
                 "the module uses a weight that a copy of it does not own, as in a lambda or a hook"
                 " that names the module itself: make it a parameter or a method of the part"
@@ -103,15 +104,11 @@ class Differentiated:
             by_sample = len(use.inputs) == len(one) == len(x)  # and again in each pass
             if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
                 self.by_jacobian |= set(self._layers[use.layer].names.values())
-        names = list(self.parameters)
-        sums = dict(
-            zip(names, _gradients(mixed.sum(), list(self.parameters.values())), strict=True)
-        )
+        totals = _gradients(mixed.sum(), list(self.parameters.values()))
+        expected = dict(zip(self.parameters, totals, strict=True))
         for name, own in self._by_name(uses, plain).items():
-            total = sum(
-                (gradients.explicit().sum(0) for gradients in own[1:]), own[0].explicit().sum(0)
-            )
-            if not _agree(total, sums[name].flatten()):
+            found = torch.stack([gradients.explicit().sum(0) for gradients in own]).sum(0)
+            if not _agree(found, expected[name].flatten()):
                 self.by_jacobian.add(name)
         self(x, range(1))
         self.calls = len(uses) + len(self.by_jacobian)
@@ -140,6 +137,12 @@ class Differentiated:
                 ])
             )  # fmt: skip
         return torch.stack(rows)
+
+    def unit_roundoff(self, x: Tensor) -> float:
+        """Of the lowest precision in which the module computes."""
+        with torch.no_grad(), _Precisions() as seen:
+            self._outputs(x)
+        return max(torch.finfo(kind).eps for kind in seen.kinds | {torch.float64}) / 2
 
     def samples_at_once(self, x: Tensor, outputs: range, memory: float, n: int) -> int:
         """How many samples' gradients take so many bytes, two such parts at a time if not all."""
@@ -259,11 +262,31 @@ class Differentiated:
             return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(own)}
 
 
+class _Precisions(TorchDispatchMode):
+    """kinds: the types of real numbers that operations give."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: set[torch.dtype] = set()
+
+    def __torch_dispatch__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for given in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(given, Tensor) and given.is_floating_point():
+                self.kinds.add(given.dtype)
+        return result
+
+
 def _gradients(f: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
     """Of a number with respect to each, zero where it does not depend on it; the graph is kept."""
-    if not wanted:
-        return []
-    found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
+    if not wanted or not f.requires_grad:
+        return [torch.zeros_like(w) for w in wanted]
+    try:
+        found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:  # such as checkpoints that only .backward() can use
+        raise UserError(f"the module has no gradients that autograd can take: {error}") from error
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
 
 

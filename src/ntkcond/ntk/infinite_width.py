@@ -113,8 +113,9 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     For ReLU K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
     theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. With the first
     layer alone trainable, those of ReLU and linear are without the factor L+1. Homogeneous
-    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases,
-    it is the NTK of x/‖x‖; raises UserError unless every row has norm 1, up to float32's rounding.
+    activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases
+    where the network is not linear, it is the NTK of x/‖x‖; raises UserError unless every row has
+    norm 1, up to float32's rounding.
     `rounding` bounds its error. Extra memory: some bands of rows.
     """
     kernel = np.empty((len(x), len(x)))
@@ -134,7 +135,8 @@ def _bands(x: np.ndarray, network: MLP) -> Iterator[tuple[slice, slice, np.ndarr
     activation, depth = network.activation, network.depth
     x = np.asarray(x, dtype=np.float64)
     norms = np.linalg.norm(x, axis=1)
-    if network.degree is None and not np.allclose(norms, 1.0, rtol=UNIT):
+    any_norm = network.is_linear or network.degree is not None
+    if not any_norm and not np.allclose(norms, 1.0, rtol=UNIT):
         biases = " with biases" if network.bias else ""
         raise UserError(
             f"the NTK of {activation.title}{biases} at infinite width is known here for samples of"

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
+BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
+
 
 class Explicit(NamedTuple):
     """Gradients of n samples as they are, (n, weights)."""
@@ -44,12 +46,15 @@ class Factored(NamedTuple):
             return own @ (own if other is self else other.explicit()).T
         a, b = self.unfold(), other.unfold()
         n, groups, t, _ = a.shape
-        total = a.new_zeros(n * t, len(b) * b.shape[2])
-        for g in range(groups):
-            product = a[:, g].flatten(0, 1) @ b[:, g].flatten(0, 1).T
-            product *= self.back[:, g].flatten(0, 1) @ other.back[:, g].flatten(0, 1).T
-            total += product
-        return total.reshape(n, t, len(b), -1).sum((1, 3))
+        total = a.new_zeros(n, len(b))
+        band = max(1, BAND_ENTRIES // (t * len(b) * b.shape[2]))
+        for start in range(0, n, band):
+            rows = slice(start, start + band)
+            for g in range(groups):
+                products = a[rows, g].flatten(0, 1) @ b[:, g].flatten(0, 1).T
+                products *= self.back[rows, g].flatten(0, 1) @ other.back[:, g].flatten(0, 1).T
+                total[rows] += products.reshape(-1, t, len(b), b.shape[2]).sum((1, 3))
+        return total
 
     def _pays_with(self, other: "Factored") -> bool:
         """Whether the products of factors are fewer than the weights."""

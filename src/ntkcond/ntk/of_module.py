@@ -9,7 +9,7 @@ left, such as a weight that is used elsewhere as well, is differentiated sample 
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.differentiated import Differentiated
-from ntkcond.ntk.spectrum import UNIT_ROUNDOFF, spectrum_record
+from ntkcond.ntk.spectrum import spectrum_record
 from ntkcond.run.errors import UserError
 
 DIFFERS = 1e-8  # relative: far above rounding
@@ -77,12 +77,18 @@ class Conditioning:
 
 
 def condition_number(
-    module: nn.Module | Kernel | np.ndarray, x: Tensor | np.ndarray | None = None, **options
+    module: nn.Module | Kernel | np.ndarray,
+    x: Tensor | np.ndarray | None = None,
+    *,
+    error: float = 0.0,
+    **options: Any,
 ) -> Conditioning:
     """κ of a module's NTK on the samples x, or of an NTK that is there.
 
-    options: those of `kernel`. Raises UserError as `kernel` does, and if the matrix is not
-    symmetric, has entries that are not finite, or an eigenvalue below zero by more than its error.
+    error: of a matrix, a bound on the norm of its error; that of rounding its entries to their type
+    is added. options: those of `kernel`, of a module. Raises UserError as `kernel` does, and if the
+    matrix is not symmetric, has entries that are not finite, or an eigenvalue below zero by more
+    than its error.
 
     >>> import torch, ntkcond
     >>> _ = torch.manual_seed(0)
@@ -96,8 +102,11 @@ def condition_number(
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
         found = kernel(module, x, **options)
+    elif x is not None or options:
+        raise UserError("of an NTK that is there, give neither samples nor options of `kernel`")
     else:
         found = _given(module)
+    found = replace(found, error=found.error + error)
     record: dict[str, Any] = spectrum_record(found.matrix, found.rank_bound, found.error)
     smallest, error = record["lambda_min"], record["lambda_min_error"]
     if smallest < -error:
@@ -131,10 +140,13 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
 
 
 def _given(kernel: Kernel | np.ndarray) -> Kernel:
-    """A matrix as a kernel without an error of its own."""
+    """A matrix as a kernel; its error is that of entries rounded to a type below float64."""
     if isinstance(kernel, Kernel):
         return kernel
-    matrix = np.array(kernel, dtype=np.float64)
+    given = kernel.detach().cpu().numpy() if isinstance(kernel, Tensor) else np.asarray(kernel)
+    if given.dtype.kind not in "fiu":
+        raise UserError(f"an NTK is a matrix of real numbers, not of {given.dtype}")
+    matrix = given.astype(np.float64)
     if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
@@ -143,7 +155,9 @@ def _given(kernel: Kernel | np.ndarray) -> Kernel:
         raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
-    return Kernel(matrix, 0.0, len(matrix), (), ())
+    rough = given.dtype.kind == "f" and np.finfo(given.dtype).eps > np.finfo(np.float64).eps
+    error = np.finfo(given.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
+    return Kernel(matrix, float(error), len(matrix), (), ())
 
 
 def kernel(
@@ -161,10 +175,12 @@ def kernel(
     all outputs, (n, n); "all", (n k, n k); None if there is only one. parameters: names, or their
     beginnings up to a dot; all that require a gradient by default. memory: bytes that gradients may
     take; if they need more, samples are differentiated in parts, and again for each pair of parts.
+    K, its copy and the products of a band of it come on top.
 
     The error of an entry is taken for 4 √s u a stage of s terms, relative to the norms of the two
-    gradients, with two stages a layer and one more, as in `ntkcond.ntk.spectrum.rounding`; or, if
-    that is larger, for four times the difference that float32 makes on a few samples, times 2⁻²⁹.
+    gradients, with two stages a layer and one more, as in `ntkcond.ntk.spectrum.rounding`, and u of
+    the lowest precision that the module computes in; or, if that is larger, for four times the
+    difference that float32 makes on a few samples, times 2⁻²⁹.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
@@ -202,6 +218,8 @@ def kernel(
 def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
     """Names of the parameters; refuses those that have no real gradient."""
     found = dict(module.named_parameters())
+    first = {id(p): name for name, p in found.items()}
+    every = [(name, first[id(p)]) for name, p in module.named_parameters(remove_duplicate=False)]
     for name, p in found.items():
         if nn.parameter.is_lazy(p):
             raise UserError(f"{name} has no shape yet: call the module on a sample first")
@@ -212,10 +230,14 @@ def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
         if not names:
             raise UserError("no parameter of the module requires a gradient: name some")
     else:
-        for word in wanted:
-            if not any(_is_within(name, word) for name in found):
+        words = [wanted] if isinstance(wanted, str) else list(wanted)
+        for word in words:
+            if not any(_is_within(name, word) for name, _ in every):
                 raise UserError(f"the module has no parameter {word!r}. It has {', '.join(found)}")
-        names = tuple(name for name in found if any(_is_within(name, word) for word in wanted))
+        chosen = {own for name, own in every if any(_is_within(name, word) for word in words)}
+        names = tuple(name for name in found if name in chosen)
+        if not names:
+            raise UserError("parameters is empty: name some, or leave it out for all")
     for name in names:
         if not found[name].is_floating_point():
             raise UserError(f"{name} has whole numbers: a gradient needs real ones")
@@ -246,8 +268,13 @@ def _refuse_training(module: nn.Module) -> None:
 
 def _samples(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
     """(n, …) float64, or whole numbers, on the device."""
-    x = torch.as_tensor(x).detach()
-    if x.ndim < 1 or len(x) < 2:
+    if isinstance(x, np.ndarray):
+        x = np.ascontiguousarray(x)  # torch takes no view that runs backwards
+    try:
+        x = torch.as_tensor(x).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"x must be an array of numbers, a sample a row: {error}") from error
+    if x.ndim < 1 or len(x) < 2 or not x.numel():
         raise UserError(f"x has the shape {tuple(x.shape)}: it must have two samples or more")
     if x.is_complex():
         raise UserError("x is complex: give real samples")
@@ -269,9 +296,10 @@ def _outputs(wanted: int | str | None, count: int) -> range:
             " the sum of their NTKs, or output='all' for one NTK of all"
         )
     position = 0 if wanted is None else wanted
-    if not isinstance(position, int) or not 0 <= position < count:
+    given = isinstance(position, int | np.integer) and not isinstance(position, bool)
+    if not given or int(position) not in range(count):
         raise UserError(f"output={wanted!r}: it must be 0 to {count - 1}, 'trace' or 'all'")
-    return range(position, position + 1)
+    return range(int(position), int(position) + 1)
 
 
 def _gram(
@@ -326,11 +354,18 @@ def _rounding(
     # on the CPU: a GPU may multiply float32 as TF32
     single = Differentiated(copy.deepcopy(module).cpu(), tuple(names), torch.float32)
     single.by_jacobian = set(differentiated.by_jacobian)
+    unit = differentiated.unit_roundoff(x)
     x = x.cpu().float() if x.is_floating_point() else x.cpu()
-    rough = _gram(single, x, outputs, False, len(x))
+    try:
+        rough = _gram(single, x, outputs, False, len(x))
+    except UserError:  # it asks for float64
+        rough = found
     norms = np.sqrt(found.diagonal())
     with np.errstate(divide="ignore", invalid="ignore"):
-        seen = np.nanmax(abs(rough - found) / np.outer(norms, norms), initial=0.0)
+        relative = abs(rough - found) / np.outer(norms, norms)
+    seen = np.max(relative[np.ix_(norms > 0, norms > 0)], initial=0.0)
+    if not math.isfinite(seen):  # float32 overflows
+        seen = 0.0
     stages = 2 * differentiated.calls + 1
     terms = max(p.numel() for p in names.values())
-    return max(4 * UNIT_ROUNDOFF * stages * math.sqrt(terms), 4 * seen * 2.0**-29)
+    return max(4 * unit * stages * math.sqrt(terms), 4 * seen * 2.0**-29)

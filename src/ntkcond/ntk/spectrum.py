@@ -98,8 +98,8 @@ def _cholesky_lanczos(kernel: Half, kernel_error: float) -> Extremes:
     kernel.add_to_diagonal(error)
     if not _has_factor(kernel):
         raise UserError(
-            f"a kernel of {n} samples is not positive semi-definite, but every NTK is: its file is"
-            " damaged. Delete it and run again"
+            f"a kernel of {n} samples is not positive semi-definite, but every NTK is. If it comes"
+            " from a file, that is damaged: delete it and run again"
         )
     # The residual adds a hundredth to the bound at most. Where λ_min is lost in rounding, it lies
     # among many others, and 10⁻¹⁰ would take thousands of products.

@@ -229,10 +229,11 @@ def architecture(config: dict, name: str) -> dict:
 
 
 def has_infinite_width(config: dict, name: str, network: str) -> bool:
-    """Whether the NTK at infinite width is known: norm 1, or a homogeneous activation without
-    biases."""
-    homogeneous = ACTIVATIONS[network].degree is not None and not experiment(config, name)["bias"]
-    return homogeneous or bool(config["datasets"][name].get("unit_norm"))
+    """Whether the NTK at infinite width is known: norm 1, a linear network, or a homogeneous
+    activation without biases."""
+    activation, bias = ACTIVATIONS[network], experiment(config, name)["bias"]
+    any_norm = activation.linear or (activation.degree is not None and not bias)
+    return any_norm or bool(config["datasets"][name].get("unit_norm"))
 
 
 def sample_count(config: dict, name: str) -> int | None:

@@ -3,6 +3,7 @@
 Networks are those of `ntkcond.networks.modules`, or of a user's file, as torch modules.
 """
 
+import math
 from argparse import Namespace
 from collections.abc import Iterator
 from itertools import product
@@ -13,12 +14,14 @@ import torch
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.architectures import ON_IMAGES
 from ntkcond.networks.modules import BUILDERS, drawn, own
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
-from ntkcond.run.machine import resolve_device, use_threads
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import architecture_need
 from ntkcond.run.progress import progress
 
 
@@ -39,6 +42,10 @@ def main(arguments: Namespace) -> None:
     blocks = min(a.blocks, len(x) // n)
     if not blocks:
         raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
+    pixels = math.prod(shape[1:]) if a.file or a.architecture in ON_IMAGES else 0
+    require_memory(
+        architecture_need(n, *x.shape, max(a.depths), a.width, pixels if a.shape else 0), device
+    )
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
     builder = own(a.file) if a.file else BUILDERS[a.architecture]
     points = list(product(a.activations, a.depths, a.seeds))
@@ -70,11 +77,12 @@ def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
     kappa = condition_number(found)
     flat = samples.numpy().reshape(len(samples), -1)
     distinct = first_of_each(flat)
-    pair = closest_pair(found.matrix[np.ix_(distinct, distinct)])
+    among = found.matrix[np.ix_(distinct, distinct)]
+    pairs = np.count_nonzero(among.diagonal()) > 1
     return {
         "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,
         "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
-        "min_angle_deg": pair.angle_deg,
+        "min_angle_deg": closest_pair(among).angle_deg if pairs else math.nan,
     }  # fmt: skip
 
 

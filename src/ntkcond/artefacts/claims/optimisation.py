@@ -16,7 +16,6 @@ from ntkcond.artefacts.claims.claim import (
     HOLDS,
     UNDECIDED,
     VACUOUS,
-    Claim,
     Claims,
     Findings,
     bounded,
@@ -214,11 +213,3 @@ def depth_costs_accuracy(table_generalization: Table) -> Findings:
             f"{title(dataset)}, L = {', '.join(map(str, rows.index))}", "test accuracy (%)",
             "best in between", ", ".join(map(short, accuracy)), f"± {short(error)}", verdict,
         )  # fmt: skip
-
-
-CLAIMS += [
-    Claim(
-        "newest-2.1", "newest Remark 2.1", "With biases, results may be others.", lambda _: (),
-        artefact="", lacking="the networks here, as the paper's, have no biases", conjecture=True,
-    ),
-]  # fmt: skip
