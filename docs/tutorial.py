@@ -1,5 +1,5 @@
 """A small CNN before and after training: its NTK's condition number, whether it can be trusted, and
-which two images decide it. docs/tutorial.md tells it; this makes its numbers and its picture:
+which two images decide it. docs/library.md tells it; this makes its numbers and its picture:
 
     python docs/tutorial.py
 """
