@@ -106,9 +106,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         _draw_angles(angles, curve, look)
         _draw_kappas(kappas, curve, look)
         if (dataset, activation) in lanes:
-            infinite = curve.depth[curve.singular > 0]
-            height = -lanes.index((dataset, activation))
-            band.plot(infinite, np.full(len(infinite), height), **look)
+            lane = lanes.index((dataset, activation))
+            sweep_panels.draw_in_band(band, lane, curve.depth[curve.singular > 0], look)
     _finish(angles, kappas, band, numbers)
     _legend(figure, numbers)
     return figure
@@ -165,8 +164,7 @@ def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
         look = sweep_panels.of_activation(activation, style.GREY) | {"marker": style.MARKERS[0]}
         right.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
     if numbers.infinite_min_angle_deg.notna().any():
-        thin = Line2D([], [], **sweep_panels.limit({"color": style.GREY}))
-        right.append((thin, r"thin: $m \to \infty$"))
+        right.append(sweep_panels.key_of_limit())
     left += [(Line2D([], [], linestyle="none"), "")] * (len(right) - len(left))
     figure.legend(
         *zip(*left, *right, strict=True), loc="outside lower center", ncols=2, columnspacing=1.0,

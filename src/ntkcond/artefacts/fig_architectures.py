@@ -36,6 +36,7 @@ linear: hollow, dashed. All have L hidden layers of the same width with the pape
 that biases may change its results.
 """,
 )
+MARKERS = [marker for marker in style.MARKERS if marker != "^"]  # which is a lower bound
 POINT = ["dataset", "architecture", "activation", "depth"]
 
 
@@ -91,4 +92,4 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
 
 def _look(position: int, activation: str) -> dict:
     look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
-    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}
+    return {**look, "marker": MARKERS[position % len(MARKERS)]}

@@ -81,9 +81,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             angles.plot(curve.n, curve.min_angle_deg_mean, **look)
             _draw_kappas(kappas, curve, look)
             if (activation, depth) in curves:
-                infinite = curve.n[curve.singular > 0]
-                height = -curves.index((activation, depth))
-                band.plot(infinite, np.full(len(infinite), height), **look)
+                lane = curves.index((activation, depth))
+                sweep_panels.draw_in_band(band, lane, curve.n[curve.singular > 0], look)
         name = SOURCES[source].title if source in SOURCES else source
         sweep_panels.name_pair(angles, kappas, name, r"NTK condition number $\kappa$", band)
         sweep_panels.log_decades(kappas, rows[["kappa_mean", "kappa_lower_bound"]])
@@ -120,6 +119,5 @@ def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None
         key = Line2D([], [], **_look(activation, style.GREY))
         keys.append((key, ACTIVATIONS[activation].title))
     if numbers.infinite_min_angle_deg.notna().any():
-        thin = Line2D([], [], **sweep_panels.limit({"color": style.GREY}))
-        keys.append((thin, r"thin: $m \to \infty$"))
+        keys.append(sweep_panels.key_of_limit())
     figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=len(keys))

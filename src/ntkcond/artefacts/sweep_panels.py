@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from ntkcond.artefacts import style
 from ntkcond.datasets.registry import title
@@ -94,6 +95,16 @@ def rows_with_band(figure: style.Picture, lanes: Sequence[int]) -> list[tuple[Ax
         band.tick_params(bottom=False, labelbottom=False)
         rows.append((angles, kappas, band))
     return rows
+
+
+def draw_in_band(band: Axes, lane: int, x: pd.Series, look: dict) -> None:
+    """A curve's points with κ = ∞, in the band's lane 0, 1, …"""
+    band.plot(x, np.full(len(x), -lane), **look)
+
+
+def key_of_limit() -> tuple[Line2D, str]:
+    """Of the legend."""
+    return Line2D([], [], **limit({"color": style.GREY})), r"thin: $m \to \infty$"
 
 
 def log_decades(axes: Axes, values: pd.DataFrame | pd.Series) -> None:
