@@ -446,6 +446,45 @@ def test_a_lower_bound_of_kappa_0_refutes_no_activation():
     assert set(rows.verdict) == {UNDECIDED}
 
 
+def of_architectures(relu: list[float], linear: list[float], name: str) -> dict:
+    """Depths 0, 1, …; L = 0 is the linear model in both."""
+    rows = [
+        {"dataset": "mine", "architecture": name, "activation": activation, "depth": depth,
+         "width": 8, "n": 20, "kappa_median": kappa, "unresolved": 0}
+        for activation, kappas in (("relu", relu), ("linear", linear))
+        for depth, kappa in enumerate(kappas)
+    ]  # fmt: skip
+    return {"fig_architectures": pd.DataFrame(rows)}
+
+
+@pytest.mark.parametrize(
+    ("relu", "better", "falls", "others"),
+    [
+        ([90, 50, 20, 10], HOLDS, HOLDS, "do not support"),
+        ([90, 50, 20, 60], HOLDS, FAILS, "support it"),
+        ([90, 500, 20, 10], FAILS, HOLDS, "support it"),
+    ],
+)
+def test_networks_beside_the_papers(relu, better, falls, others):
+    found = of_architectures(relu, [90, 100, 110, 120], "biases")
+    names = ["ours-networks-better", "ours-networks-falls", "newest-2.1"]
+    assert verdicts(found, names) == dict(zip(names, (better, falls, CONJECTURE), strict=True))
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "newest-2.1"], **found)
+    assert others in rows.support.item()
+    found = of_architectures(relu, [90, 100, 110, 120], "residual")  # of which the remark is not
+    assert verdicts(found, names)["newest-2.1"] == UNTESTED
+
+
+def test_an_unresolved_kappa_of_another_network_decides_nothing():
+    found = of_architectures([90, 500, 20, 10], [90, 100, 110, 120], "normalised")
+    table = found["fig_architectures"]
+    table.loc[(table.activation == "relu") & (table.depth == 1), "unresolved"] = 1
+    names = ["ours-networks-better", "ours-networks-falls"]
+    assert verdicts(found, names) == dict.fromkeys(names, HOLDS)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == names[0]], **found)
+    assert rows.spread.str.contains("unresolved at L = 1").all()
+
+
 @pytest.mark.parametrize(
     ("kappas", "verdict"),
     [

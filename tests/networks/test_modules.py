@@ -108,6 +108,16 @@ def test_a_users_own_file(tmp_path):
         mine.write_text(text)
         with pytest.raises(UserError, match=words):
             modules.own(mine)
+    for body, words in (
+        ("pass", "returns a NoneType"),
+        ("raise KeyError(8)", "network: KeyError: 8"),
+    ):
+        mine.write_text(f"def network(shape, depth, width, activation): {body}")
+        with pytest.raises(UserError, match=words):
+            modules.own(mine)((4,), 2, 8, RELU)
+    mine.write_text("def network(shape): return None")
+    with pytest.raises(UserError, match="takes 1 positional argument"):
+        modules.own(mine)((4,), 2, 8, RELU)
     with pytest.raises(UserError, match="no such file"):
         modules.own(tmp_path / "other.py")
 
