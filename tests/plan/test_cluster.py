@@ -53,6 +53,18 @@ def test_operations_of_a_kernel_are_those_that_torch_counts(n, features, depth, 
     assert 0.99 < work.operations / counter.get_total_flops() < 1.25
 
 
+@pytest.mark.parametrize("depth", [0, 1, 10])
+def test_operations_of_a_linear_kernel_do_not_grow_with_depth(depth):
+    n, features = 1000, 300
+    cpu = torch.device("cpu")
+    gradients = mlp("linear", depth, 256).initial_gradients(0, features, cpu)
+    x = torch.ones(n, features, dtype=torch.float64)
+    with FlopCounterMode(display=False) as counter:
+        empirical_ntk(gradients(x))
+    work = cluster.kernel_work(n, n, features, depth, 256, seeds=1, linear=True)
+    assert 0.99 < work.operations / counter.get_total_flops() < 1.25
+
+
 def test_a_data_set_takes_more_with_more_samples():
     small, large = cluster.dataset_work(60_000, 784), cluster.dataset_work(120_000, 784)
     assert large.operations > small.operations and large.bytes > small.bytes

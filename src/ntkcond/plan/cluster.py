@@ -86,12 +86,16 @@ def dataset_work(available: int, features: int, hours: float = 0) -> Work:
 
 
 def kernel_work(
-    block: int, samples: int, features: int, depth: int, width: int, seeds: int
-) -> Work:
-    """The NTK of every seed and block, written to the kernel file."""
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int,
+    linear: bool = False,
+) -> Work:  # fmt: skip
+    """The NTK of every seed and block, written to its file. linear: see `needs.kernel_need`."""
+    operations = _kernel_operations(block, features, 0 if linear else depth, width)
+    if linear:
+        operations += 2 * block * features**2
     blocks = samples // block
     return Work(
-        seeds * blocks * _kernel_operations(block, features, depth, width),
+        seeds * blocks * operations,
         kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
 

@@ -32,10 +32,17 @@ class Need(NamedTuple):
     hint: str
 
 
-def kernel_need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
-    """Computing NTKs: the factors of one block and a few tiles; K itself goes to its file."""
+def kernel_need(
+    block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
+) -> Need:
+    """Computing NTKs: the factors of one block and a few tiles; K itself goes to its file. linear:
+    all gradients have one factor, as those of a network without hidden layers."""
     what = f"the NTK of {block} samples at depth {depth}, width {width}"
-    computing = _factors(block, features, depth, width) + TILES + FLOAT32 * samples * features
+    computing = (
+        _factors(block, features, 0 if linear else depth, width)
+        + TILES
+        + FLOAT32 * samples * features
+    )
     return Need(what, INTERPRETER + computing, "Lower block or width in the config")
 
 

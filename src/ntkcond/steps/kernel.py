@@ -27,7 +27,8 @@ def main(arguments: Namespace) -> None:
         x = file["x"][:]
     samples, features = x.shape
     n, blocks = blocks_of(samples, a.block, a.dataset.stem)
-    require_memory(kernel_need(n, samples, features, network.depth, network.width), device)
+    sizes = n, samples, features, network.depth, network.width, network.is_linear
+    require_memory(kernel_need(*sizes), device)
     require_space(
         a.output,
         kernel_file_bytes(len(a.seeds), blocks, n),
