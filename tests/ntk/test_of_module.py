@@ -1,6 +1,7 @@
 """The NTK of any module, held against torch.func's Jacobians in float64."""
 
 import copy
+import doctest
 import math
 import re
 import subprocess
@@ -607,6 +608,17 @@ def test_gradients_stay_within_their_memory():
     )
     assert all_of_them == 1000
     assert 1 <= few < 20
+
+
+@pytest.mark.parametrize("name", sorted(set(ntkcond.__all__) - {"ACTIVATIONS", "UserError"}))
+def test_the_example_of_each_public_name_runs(name):
+    shown = getattr(ntkcond, name)
+    if name in ("Kernel", "Conditioning"):  # which functions give
+        assert shown.__doc__
+        return
+    (found,) = doctest.DocTestFinder(recurse=False).find(shown, name)
+    assert found.examples
+    assert doctest.DocTestRunner(verbose=False).run(found).failed == 0
 
 
 def test_the_public_names_are_those_of_the_stub_and_load_lazily():

@@ -53,6 +53,10 @@ class MLP:
     width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
     trainable: all layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
     bias: β, 0 for none. Raises UserError for a field out of its range.
+
+    >>> import ntkcond
+    >>> ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=2, width=512).weight_count(features=784)
+    664064
     """
 
     activation: Activation = field(metadata={"choices": ACTIVATIONS, "help": "σ"})

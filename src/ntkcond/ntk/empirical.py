@@ -93,7 +93,15 @@ def _accumulate(
 
 
 def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> Array:
-    """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`."""
+    """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`.
+
+    factors: of `MLP.gradients` or `MLP.initial_gradients` on n samples.
+
+    >>> import numpy as np, ntkcond
+    >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=3, width=64)
+    >>> ntkcond.empirical_ntk(network.initial_gradients(seed=1, features=5)(np.eye(5))).shape
+    (5, 5)
+    """
     first = factors[0].forward
     kernel = xp(first).empty((len(first), len(first)), dtype=first.dtype, device=first.device)
     for rows, columns, values in ntk_tiles(factors, tile):

@@ -95,7 +95,14 @@ def products(
 
 
 def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1.0) -> np.ndarray:
-    """φ for inputs of norm 1 at an angle θ_in (Thm 4.4 for ReLU), elementwise on [0, π]."""
+    """φ for inputs of norm 1 at an angle θ_in (Thm 4.4 for ReLU), elementwise on [0, π], in
+    radians; float64, of θ_in's shape. weight_variance: see `products`.
+
+    >>> import numpy as np, ntkcond
+    >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=np.inf)
+    >>> float(ntkcond.gradient_angle(np.pi / 2, network) / np.pi).__round__(3)  # arccos 1/(2π)
+    0.449
+    """
     square, deficit, _ = products(theta_in, network, weight_variance)
     half = np.clip(deficit / (2 * square), 0.0, 1.0)  # (1 − cos φ)/2
     return 2 * np.arctan2(np.sqrt(half), np.sqrt(1 - half))
@@ -117,6 +124,12 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     where the network is not linear, it is the NTK of x/‖x‖; raises UserError unless every row has
     norm 1, up to float32's rounding.
     `rounding` bounds its error. Extra memory: some bands of rows.
+
+    >>> import numpy as np, ntkcond
+    >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["linear"], depth=1, width=np.inf)
+    >>> ntkcond.infinite_width_ntk(np.eye(2), network)
+    array([[2., 0.],
+           [0., 2.]])
     """
     kernel = np.empty((len(x), len(x)))
     for rows, left, band in _bands(x, network):

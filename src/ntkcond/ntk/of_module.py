@@ -125,6 +125,11 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees.
 
     Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
+
+    >>> import numpy as np, ntkcond
+    >>> pair = ntkcond.closest_pair(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> pair.first, pair.second, round(pair.angle_deg, 6)
+    (0, 1, 60.0)
     """
     matrix = _given(kernel).matrix
     norms = np.sqrt(matrix.diagonal())
@@ -185,6 +190,15 @@ def kernel(
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
     call to call, or that of one sample depends on the others.
+
+    >>> import torch, ntkcond
+    >>> network = torch.nn.Linear(3, 2)
+    >>> ntkcond.kernel(network, torch.eye(3), output=0).matrix  # x xᵀ, and 1 for the bias
+    array([[2., 1., 1.],
+           [1., 2., 1.],
+           [1., 1., 2.]])
+    >>> ntkcond.kernel(network, torch.eye(3), output="all", parameters=["bias"]).matrix.shape
+    (6, 6)
     """
     names = _chosen(module, parameters)
     _refuse_training(module)
