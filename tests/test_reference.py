@@ -111,12 +111,12 @@ def test_the_verdicts_of_images(image_results):
     compare_verdicts(image_results, REFERENCE / "images")
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        "fig1", "fig2", "fig4", "fig_architectures", "fig_descent", "fig_infinite_depth",
-        "fig_width", "fig_samples",
-    ],  # fmt: skip
-)
+COMPARED = (
+    "fig1", "fig2", "fig4", "fig_architectures", "fig_descent", "fig_infinite_depth", "fig_width",
+    "fig_samples",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", COMPARED)
 def test_default_config(default_results, figure):
     compare(default_results / f"{figure}.csv", REFERENCE / f"default/{figure}.csv")
