@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parents[1]
 DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
 COLOURS = {
     "#E69F00": ("download", "corpus", "dataset"),
-    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep"),
+    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep", "architecture"),
     "#D55E00": ("sgd", "descent"),
 }
 FIGURE, TABLE = "#009E73", "#CC79A7"

@@ -83,7 +83,8 @@ def test_modules_are_imported_by_name_in_known_places_only():
         if (isinstance(node, ast.Attribute) and node.attr in ("import_module", "run_module"))
         or (isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval"))
     }
-    assert users == {"datasets/registry.py", "steps/artefact.py", "steps/corpus.py"}
+    known = {"datasets/registry.py", "steps/artefact.py", "steps/corpus.py"}
+    assert users == {*known, "__init__.py"}  # which has the public names, and is in no digest
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -174,8 +174,8 @@ def by_hand(kernel) -> dict:
 def test_a_record_says_what_the_step_was_run_with(by_hand):
     assert by_hand["step"] == "kernel"
     assert by_hand["settings"] == {
-        "activation": "relu", "depth": 1, "width": 4, "trainable": "all", "seeds": [1, 2],
-        "block": "all",
+        "activation": "relu", "depth": 1, "width": 4, "bias": 0, "trainable": "all",
+        "seeds": [1, 2], "block": "all",
     }  # fmt: skip
     of_dataset = record.digest({"samples": "a"})
     assert by_hand["inputs"] == {"dataset": {"results/datasets/a.h5": of_dataset}}

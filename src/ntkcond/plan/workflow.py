@@ -356,7 +356,7 @@ class Plan:
 
     def _failure(self, job: Any, folder: Path, heard: "_Ends") -> failures.Failure:
         rule = job.rule.name
-        mine = self.graph.maker_of(str(job.output[0]))
+        mine = self.graph.maker(str(job.output[0]))
         left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
         needed_by = [
             name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
