@@ -69,7 +69,7 @@ def test_captions_have_the_settings_and_what_the_kernels_were_computed_with(page
     plain = re.sub(r" +", " ", plain)
     assert "dataset synthetic : source synthetic, samples 60" in plain
     kernels = "kernel synthetic : networks relu, linear, depths 0, 2, seeds 1, 32, width 24"
-    assert f"{kernels}, bias 0, trainable all, n 20" in plain
+    assert f"{kernels}, trainable all, bias 0, n 20" in plain
     for step in ("kernel", "spectrum", "closest_pair", "conditioning", "angles", "fig2"):
         assert re.search(rf" {step}: (array-api-compat [\d.]+, )?h5py ", plain)
     for dataset in ("digits", "synthetic"):

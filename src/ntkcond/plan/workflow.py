@@ -359,7 +359,9 @@ class Plan:
         mine = self.graph.maker(str(job.output[0]))
         left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
         needed_by = [
-            name for name in self.specs if name in left and mine in self.graph.upstream(left[name])
+            name
+            for name in self.specs
+            if name in left and mine and mine in self.graph.upstream(left[name])
         ]
         end, logs = heard.failed.get(job.jobid, (ABOVE, job.log))
         name = rule if rule in self.specs else job.message or rule
