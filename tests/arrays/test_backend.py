@@ -1,5 +1,6 @@
 """NumPy and torch by one code: what the array API lacks, and that no step on a CPU loads torch."""
 
+import os
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ntkcond.arrays.backend import add_product, put, to_numpy, triangular_factor
+from ntkcond.arrays.backend import add_product, put, thread_count, to_numpy, triangular_factor
 from one_device import OneDevice
 
 COMPUTING = ("kernel", "spectrum", "closest_pair", "sweep", "descent", "artefact", "dataset")
@@ -88,3 +89,11 @@ def test_what_a_gpu_allows_is_allowed():
         assert float((moved * 2.0 + torch.tensor(1.0)).sum()) == 9
         assert to_numpy(moved[moved > 0]).tolist() == [1, 1, 1]
         assert (torch.ones(3) + torch.from_numpy(np.ones(3))).numpy().sum() == 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"), [("3", 3), ("2,1", 2), ("", None), ("0", None), ("many", None)]
+)
+def test_threads_are_those_of_openmp_or_all(monkeypatch, asked, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert thread_count() == (threads or os.cpu_count())

@@ -1,6 +1,8 @@
 """What a network is: its weights, its options on the command line, and that it loads fast."""
 
 import hashlib
+import math
+import re
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -11,6 +13,7 @@ import pytest
 
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, TRAINABLE
+from ntkcond.run.errors import UserError
 from ntkcond.steps import network_options
 from small_networks import drawn, mlp
 
@@ -100,3 +103,20 @@ def test_a_step_may_have_options_of_its_own_for_some_fields():
     arguments = parser.parse_args([*STEP, "--activation=tanh", "--width=8"])
     assert network_options.network(arguments, depth=2) == mlp("tanh", 2, 8)
     assert network_options.settings(arguments) == {"activation": "tanh", "width": 8}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"activation": "relu"}, "one of ntkcond.ACTIVATIONS"),
+        ({"depth": -1}, "depth=-1: it must be at least 0"),
+        ({"width": 0}, "width=0: it must be at least 1"),
+        ({"width": math.nan}, "width=nan: it must be at least 1"),
+        ({"bias": -0.5}, "bias=-0.5: it must be at least 0"),
+        ({"trainable": "last"}, "trainable='last': it must be all or first"),
+    ],
+)
+def test_a_field_out_of_its_range_is_refused(wrong, words):
+    fields_of_one = {"activation": ACTIVATIONS["relu"], "depth": 1, "width": 8}
+    with pytest.raises(UserError, match=re.escape(words)):
+        MLP(**{**fields_of_one, **wrong})
