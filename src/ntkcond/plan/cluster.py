@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ntkcond.run.needs import (
     BY_HALF_FROM,
     COORDINATES,
+    FILTER,
     FLOAT64,
     INTERPRETER,
     TORCH,
@@ -157,7 +158,7 @@ def architecture_work(
     """Gradients and products of every kernel, and its eigenvalues; explicit gradients at worst."""
     operations = 0.0
     for depth in depths:
-        weights = (width * features + depth * width**2) * (9 if pixels else 1)
+        weights = (width * features + depth * width**2) * (FILTER if pixels else 1)
         operations += block * weights * (20 * max(1, pixels) + 2 * block) + _spectrum(block)
     return Work(seeds * activations * blocks * operations, 0)
 

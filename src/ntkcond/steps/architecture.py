@@ -42,10 +42,10 @@ def main(arguments: Namespace) -> None:
     blocks = min(a.blocks, len(x) // n)
     if not blocks:
         raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
-    pixels = math.prod(shape[1:]) if a.file or a.architecture in ON_IMAGES else 0
-    require_memory(
-        architecture_need(n, *x.shape, max(a.depths), a.width, pixels if a.shape else 0), device
-    )
+    convolves = bool(a.shape) and (bool(a.file) or a.architecture in ON_IMAGES)
+    features, pixels = (shape[0], math.prod(shape[1:])) if convolves else (x.shape[1], 0)
+    sizes = n, len(x), features, max(a.depths), a.width, pixels
+    require_memory(architecture_need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
     builder = own(a.file) if a.file else BUILDERS[a.architecture]
     points = list(product(a.activations, a.depths, a.seeds))
