@@ -58,6 +58,7 @@ def nngeometry(module: nn.Module, x: torch.Tensor) -> Callable[[], np.ndarray]:
     from nngeometry.gram import GramMatrix
     from torch.utils.data import DataLoader, TensorDataset
 
+    torch.set_default_dtype(torch.float64)  # in which it adds up a convolution's gradients
     loader = DataLoader(TensorDataset(x), batch_size=len(x), collate_fn=lambda _: (x,))
     return lambda: GramMatrix(module, loader).to_torch().detach()[0, :, 0].numpy()
 

@@ -7,13 +7,17 @@ are differentiated sample by sample, by torch.func.
 """
 
 import copy
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -21,6 +25,7 @@ from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
+ByName = dict[str, list[Gradients]]  # of a parameter, for each output or use
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
@@ -32,23 +37,42 @@ class _Layer(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """A call of a layer that has a rule: its input and what it gave."""
+    """A call of a layer that has a rule: its input, what it gave, and where that stands in the
+    graph, before anything changes it in place."""
 
     rule: Rule
     layer: nn.Module
     inputs: Tensor
     result: Tensor
+    edge: GradientEdge
+
+
+class _Entries(NamedTuple):
+    """How many numbers a sample takes: the graph with what layers were given and gave; for each
+    output what is propagated back, and the gradients that are kept; and those of the largest
+    parameter while they are computed and multiplied."""
+
+    graph: int
+    backward: int
+    kept: int
+    passing: int
 
 
 class Differentiated:
     """A copy of a module in a type of its own, and the gradients of its outputs with respect to the
-    chosen parameters. by_jacobian: names of those that are differentiated sample by sample."""
+    chosen parameters. by_jacobian: names of those that are differentiated sample by sample.
+    Once checked: calls of layers and of other parameters; the unit_roundoff of the lowest precision
+    in which the module computes."""
 
     def __init__(
-        self, module: nn.Module, names: Sequence[str], dtype: torch.dtype = torch.float64
+        self,
+        module: nn.Module,
+        names: Sequence[str],
+        dtype: torch.dtype = torch.float64,
+        device: str | None = None,
     ) -> None:
         try:
-            self.module = copy.deepcopy(module)._apply(lambda t: _with_type(t, dtype))
+            self.module = copy.deepcopy(module)._apply(lambda t: _with_type(t, dtype, device))
         except (RuntimeError, TypeError) as error:
             raise UserError(f"the module cannot be copied: {error}") from error
         self.parameters: dict[str, Tensor] = {}
@@ -70,24 +94,27 @@ class Differentiated:
                 self._layers[layer] = _Layer(found, chosen)
         of_layers = {name for layer in self._layers.values() for name in layer.names.values()}
         self.by_jacobian = set(self.parameters) - of_layers
-        self.calls = 0  # of layers and of other parameters
+        self.calls, self.unit_roundoff = 0, math.nan
+        self._entries = _Entries(0, 0, 0, 0)
 
     def check(self, x: Tensor) -> int:
         """The number of outputs; finds out by a few samples which layers' gradients can be told
         apart by sample. Raises UserError as `kernel` does."""
-        with torch.random.fork_rng(), torch.no_grad():
-            together, again = self._outputs(x), self._outputs(x)
-            alone = torch.cat([self._outputs(x[i : i + 1]) for i in range(len(x))])
+        with torch.random.fork_rng():
+            with torch.no_grad(), _Precisions() as seen:
+                together = self._outputs(x)
+            with torch.no_grad():
+                alone = torch.cat([self._outputs(x[i : i + 1]) for i in range(len(x))])
+            f, uses = self._recorded(x)
         if not together.isfinite().all():
             raise UserError("the module's output has NaN or infinite entries")
-        if not _agree(together, again):
+        if not _agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         if not _agree(together, alone):
             raise UserError(
                 "the module's output for a sample depends on the others of its batch: its NTK is"
                 " not defined"
             )
-        f, uses = self._recorded(x)
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
         owned = set(self.parameters.values())
@@ -98,23 +125,31 @@ class Differentiated:
             )
         mixed = f @ torch.linspace(1, 2, f.shape[1], dtype=f.dtype, device=f.device)
         powers = 2.0 ** torch.arange(len(x), device=f.device)
-        results = [use.result for use in uses]
-        plain, scaled = (_gradients((mixed * c).sum(), results) for c in (1, powers))
+        plain, scaled = (_of_results((mixed * c).sum(), uses) for c in (1, powers))
         for use, one, other in zip(uses, plain, scaled, strict=True):
             by_sample = len(use.inputs) == len(one) == len(x)  # and again in each pass
             if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
                 self.by_jacobian |= set(self._layers[use.layer].names.values())
         totals = _gradients(mixed.sum(), list(self.parameters.values()))
         expected = dict(zip(self.parameters, totals, strict=True))
-        for name, own in self._by_name(uses, plain).items():
-            found = torch.stack([gradients.explicit().sum(0) for gradients in own]).sum(0)
+        by_layers = self._by_name(uses, plain)
+        for name, own in by_layers.items():
+            found = torch.stack([gradients.total() for gradients in own]).sum(0)
             if not _agree(found, expected[name].flatten()):
                 self.by_jacobian.add(name)
-        self(x, range(1))
+        first = [found[0] for found in self(x, range(1)).values()]
         self.calls = len(uses) + len(self.by_jacobian)
+        self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
+        results = sum(use.result[0].numel() for use in uses)
+        self._entries = _Entries(
+            graph=sum(use.inputs[0].numel() for use in uses) + 2 * results,
+            backward=results,
+            kept=sum(one.kept for one in first),
+            passing=max(one.passing for one in [*first, *chain.from_iterable(by_layers.values())]),
+        )
         return f.shape[1]
 
-    def __call__(self, x: Tensor, outputs: range) -> dict[str, list[Gradients]]:
+    def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
         found = self._of_layers(x, outputs)
         for name in sorted(self.by_jacobian):
@@ -124,47 +159,40 @@ class Differentiated:
                 found[name].append(Explicit(values.reshape(len(x), -1)))
         return found
 
-    def alone(self, x: Tensor, outputs: range) -> Tensor:
-        """Gradients of each sample run alone, by autograd: (n, outputs, weights)."""
-        rows = []
+    def alone(self, x: Tensor, outputs: range, whole: bool) -> np.ndarray:
+        """The NTK by autograd, of samples each run alone: (n, outputs, n, outputs) if whole, else
+        (n, 1, n, 1), the sum over outputs."""
+        wanted = list(self.parameters.values())
+        rows = []  # gradients with respect to all parameters: a sample and an output each
         for i in range(len(x)):
             with torch.enable_grad():
                 f = self._outputs(x[i : i + 1])[0]
-            wanted = list(self.parameters.values())
-            rows.append(
-                torch.stack([
-                    torch.cat([g.flatten() for g in _gradients(f[j], wanted)]) for j in outputs
-                ])
-            )  # fmt: skip
-        return torch.stack(rows)
+            rows += [_gradients(f[j], wanted) for j in outputs]
+        n, k = len(x), len(outputs)
+        matrix = wanted[0].new_zeros(n * k, n * k)
+        for of_rows in zip(*rows, strict=True):
+            j = torch.stack(of_rows).reshape(n * k, -1)
+            matrix += j @ j.T
+        found = matrix.reshape(n, k, n, k).cpu().numpy()
+        return found if whole else np.einsum("iaja->ij", found)[:, None, :, None]
 
-    def unit_roundoff(self, x: Tensor) -> float:
-        """Of the lowest precision in which the module computes."""
-        with torch.no_grad(), _Precisions() as seen:
-            self._outputs(x)
-        return max(torch.finfo(kind).eps for kind in seen.kinds | {torch.float64}) / 2
-
-    def samples_at_once(self, x: Tensor, outputs: range, memory: float, n: int) -> int:
-        """How many samples' gradients take so many bytes, two such parts at a time if not all."""
-        _, uses = self._recorded(x)
-        entries = sum(use.inputs.numel() + (2 + len(outputs)) * use.result.numel() for use in uses)
-        largest = 0
-        for gradients in self(x, outputs).values():
-            one = gradients[0]
-            if isinstance(one, Explicit):
-                entries += 3 * len(outputs) * one.values.numel()
-            else:
-                largest = max(largest, one.unfold().numel() + 2 * one.explicit().numel())
-        a_sample = x.element_size() * (entries + largest) / len(x)
-        if n * a_sample <= memory:
-            return n
-        step = int(memory / (2 * a_sample))
-        if step < 1:
+    def samples_at_once(self, outputs: int, memory: float, n: int) -> tuple[int, int]:
+        """How many samples are differentiated at once, and of how many the gradients, of so many
+        outputs, are kept, so that both together take so many bytes."""
+        graph, backward, kept, passing = self._entries
+        keeping = 8 * outputs * kept
+        computing = 8 * (graph + outputs * backward + passing) + keeping
+        if n * computing <= memory:
+            return n, n
+        at_once = max(1, int(memory / (4 * computing)))
+        rows = int((memory - at_once * computing) / keeping)
+        if rows < 1:
             raise UserError(
-                f"the gradients of a single sample take {size(a_sample)}, two parts of one do not"
-                f" fit in memory={size(memory)}. Raise it, or choose fewer parameters"
+                f"the gradients of a sample take {size(computing)}, and those that they are"
+                f" multiplied with {size(keeping)}, more than memory={size(memory)}. Raise it, or"
+                " choose fewer parameters"
             )
-        return step
+        return min(at_once, rows), rows
 
     def _outputs(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
         """(n, k)."""
@@ -189,12 +217,11 @@ class Differentiated:
         """The outputs, and every call of a layer that has a rule and a chosen parameter."""
         uses: list[_Use] = []
 
-        def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> Tensor:
-            if not result.requires_grad:  # under torch.utils.checkpoint
-                return result
-            given = args[0] if args else next(iter(named.values()))
-            uses.append(_Use(self._layers[layer].rule, layer, given.detach(), result))
-            return result.clone()  # so that what changes it in place changes the copy
+        def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> None:
+            if result.requires_grad:  # not under torch.utils.checkpoint
+                given = args[0] if args else next(iter(named.values()))
+                edge = get_gradient_edge(result)
+                uses.append(_Use(self._layers[layer].rule, layer, given.detach(), result, edge))
 
         hooks = [layer.register_forward_hook(record, with_kwargs=True) for layer in self._layers]
         try:
@@ -204,7 +231,7 @@ class Differentiated:
             for hook in hooks:
                 hook.remove()
 
-    def _of_layers(self, x: Tensor, outputs: range) -> dict[str, list[Gradients]]:
+    def _of_layers(self, x: Tensor, outputs: range) -> ByName:
         """Of the parameters of layers. One that is used elsewhere as well joins by_jacobian."""
         if self.by_jacobian >= self.parameters.keys():
             return {}
@@ -217,22 +244,20 @@ class Differentiated:
         for name, p in self.parameters.items():
             if not called[name] or called[name] != used[p]:
                 self.by_jacobian.add(name)
-        found: dict[str, list[Gradients]] = {
-            name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)
-        }
+        found: ByName = {name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)}
         for j in outputs:
-            backs = _gradients(f[:, j].sum(), [use.result for use in uses])
+            backs = _of_results(f[:, j].sum(), uses)
             for name, own in self._by_name(uses, backs).items():
                 if name in found and len(own) == 1:
-                    found[name].append(own[0])
+                    found[name].append(own[0].compact())
                 elif name in found:
                     added = torch.stack([gradients.explicit() for gradients in own]).sum(0)
                     found[name].append(Explicit(added))
         return found
 
-    def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> dict[str, list[Gradients]]:
+    def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> ByName:
         """For each parameter, its gradients by each use."""
-        parts: dict[str, list[Gradients]] = {}
+        parts: ByName = {}
         for use, back in zip(uses, backs, strict=True):
             names = self._layers[use.layer].names
             if not self.by_jacobian.issuperset(names.values()):
@@ -279,22 +304,32 @@ class _Precisions(TorchDispatchMode):
         return result
 
 
-def _gradients(f: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
-    """Of a number with respect to each, zero where it does not depend on it; the graph is kept."""
+def _of_results(f: Tensor, uses: list[_Use]) -> list[Tensor]:
+    """Gradients of a number with respect to what each call gave."""
+    return _gradients(f, [use.result for use in uses], [use.edge for use in uses])
+
+
+def _gradients(
+    f: Tensor, wanted: Sequence[Tensor], edges: Sequence[GradientEdge] | None = None
+) -> list[Tensor]:
+    """Of a number with respect to each, zero where it does not depend on it; the graph is kept.
+    edges: where they stand in the graph, if they were changed later."""
     if not wanted or not f.requires_grad:
         return [torch.zeros_like(w) for w in wanted]
     try:
-        found = torch.autograd.grad(f, wanted, retain_graph=True, allow_unused=True)
+        found = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
     except RuntimeError as error:  # such as checkpoints that only .backward() can use
         raise UserError(f"the module has no gradients that autograd can take: {error}") from error
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
 
 
-def _with_type(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """Of real numbers in this type, of complex ones (buffers) in the one twice as wide."""
+def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor:
+    """Real numbers in this type, complex ones (buffers) in the one twice as wide."""
     if values.is_complex():
-        return values.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
-    return values.to(dtype) if values.is_floating_point() else values
+        dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
+    elif not values.is_floating_point():
+        dtype = values.dtype
+    return values.to(device=device, dtype=dtype)
 
 
 def _uses(f: Tensor) -> Counter[Tensor]:

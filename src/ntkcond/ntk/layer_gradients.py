@@ -23,28 +23,69 @@ class Explicit(NamedTuple):
     def explicit(self) -> Tensor:
         return self.values
 
+    def total(self) -> Tensor:
+        """Their sum, (weights,)."""
+        return self.values.sum(0)
+
+    @property
+    def kept(self) -> int:
+        """Entries of a sample."""
+        return self.values.shape[1]
+
+    @property
+    def passing(self) -> int:
+        """Entries of a sample while it is computed and multiplied."""
+        return 2 * self.values.shape[1]
+
+    def compact(self) -> "Gradients":
+        return self
+
     def gram(self, other: "Gradients") -> Tensor:
         """Their inner products with those of other samples, (n, other n)."""
         return self.values @ other.explicit().T
 
 
 class Factored(NamedTuple):
-    """Gradients of n samples as factors, for each group of channels. unfold: gives their inputs a,
-    (n, groups, t, inputs); inputs: how many; back: δ, (n, groups, t, outputs)."""
+    """Gradients of n samples as factors, for each group of channels. unfold: from x, the layer's
+    input, to the inputs a, (n, groups, t, inputs); inputs: how many; back: δ, (n, groups, t,
+    outputs)."""
 
-    unfold: Callable[[], Tensor]
+    x: Tensor
+    unfold: Callable[[Tensor], Tensor]
     inputs: int
     back: Tensor
 
     def explicit(self) -> Tensor:
-        return (self.back.mT @ self.unfold()).flatten(1)
+        return (self.back.mT @ self.unfold(self.x)).flatten(1)
+
+    def total(self) -> Tensor:
+        """Their sum, (weights,)."""
+        a, back = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.back))
+        return (back.mT @ a).flatten()
+
+    @property
+    def kept(self) -> int:
+        """Entries of a sample."""
+        return self.x[0].numel() + self.back[0].numel()
+
+    @property
+    def passing(self) -> int:
+        """Entries of a sample while it is multiplied: its unfolded inputs, its gradient twice."""
+        _, groups, t, outputs = self.back.shape
+        return groups * self.inputs * (t + 2 * outputs)
+
+    def compact(self) -> "Gradients":
+        """The explicit ones if these are what is multiplied, and smaller."""
+        _, groups, _, outputs = self.back.shape
+        smaller = groups * self.inputs * outputs < self.kept
+        return Explicit(self.explicit()) if smaller and not self._pays_with(self) else self
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
         if not isinstance(other, Factored) or not self._pays_with(other):
             own = self.explicit()
             return own @ (own if other is self else other.explicit()).T
-        a, b = self.unfold(), other.unfold()
+        a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
         total = a.new_zeros(n, len(b))
         band = max(1, BAND_ENTRIES // (t * len(b) * b.shape[2]))
@@ -68,25 +109,26 @@ Gradients = Explicit | Factored
 
 def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     back = back.reshape(len(back), 1, -1, layer.out_features)
-    found: dict[str, Gradients] = {
-        "weight": Factored(
-            lambda: x.reshape(len(x), 1, -1, layer.in_features), layer.in_features, back
-        )
-    }
+
+    def rows(x: Tensor) -> Tensor:
+        return x.reshape(len(x), 1, -1, layer.in_features)
+
+    found: dict[str, Gradients] = {"weight": Factored(x, rows, layer.in_features, back)}
     if layer.bias is not None:
         found["bias"] = Explicit(back.sum((1, 2)))
     return found
 
 
 def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    def patches() -> Tensor:
+    def patches(x: Tensor) -> Tensor:
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
         padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
         columns = functional.unfold(padded, layer.kernel_size, layer.dilation, stride=layer.stride)
         return columns.unflatten(1, (layer.groups, -1)).mT
 
     by_group = back.flatten(2).unflatten(1, (layer.groups, -1)).mT
-    found: dict[str, Gradients] = {"weight": Factored(patches, layer.weight[0].numel(), by_group)}
+    inputs = layer.weight[0].numel()
+    found: dict[str, Gradients] = {"weight": Factored(x, patches, inputs, by_group)}
     if layer.bias is not None:
         found["bias"] = Explicit(back.sum((2, 3)))
     return found

@@ -6,7 +6,6 @@ left, such as a weight that is used elsewhere as well, is differentiated sample 
 (`ntkcond.ntk.differentiated`).
 """
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
-from ntkcond.ntk.differentiated import Differentiated
+from ntkcond.ntk.differentiated import ByName, Differentiated
 from ntkcond.ntk.spectrum import spectrum_record
 from ntkcond.run.errors import UserError
 
@@ -179,8 +178,8 @@ def kernel(
     such as tokens, stay as they are. output: position of an output; "trace", the sum of the NTKs of
     all outputs, (n, n); "all", (n k, n k); None if there is only one. parameters: names, or their
     beginnings up to a dot; all that require a gradient by default. memory: bytes that gradients may
-    take; if they need more, samples are differentiated in parts, and again for each pair of parts.
-    K, its copy and the products of a band of it come on top.
+    take; if they need more, samples are differentiated in parts, and again for each part of K's
+    rows whose gradients are kept. K, its copy and the products of a band of it come on top.
 
     The error of an entry is taken for 4 √s u a stage of s terms, relative to the norms of the two
     gradients, with two stages a layer and one more, as in `ntkcond.ntk.spectrum.rounding`, and u of
@@ -206,16 +205,15 @@ def kernel(
     samples = _samples(x, device)
     differentiated = Differentiated(module, names)
     outputs = _outputs(output, differentiated.check(samples[:FEW]))
-    step = differentiated.samples_at_once(samples[:FEW], outputs, memory, len(samples))
-    matrix = _gram(differentiated, samples, outputs, output == "all", step)
+    sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
+    matrix = _gram(differentiated, samples, outputs, output == "all", *sizes)
     if not np.isfinite(matrix.diagonal()).all():
         first = int(np.flatnonzero(~np.isfinite(matrix.diagonal()))[0])
         sample = first // len(outputs) if output == "all" else first
         raise UserError(
             f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
         )
-    _check(matrix, differentiated, samples, outputs, str(output))
-    relative = _rounding(module, differentiated, samples[:FEW], outputs)
+    relative = _checked_rounding(matrix, module, differentiated, samples, outputs)
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
     bound = min(distinct, weights)
@@ -317,69 +315,81 @@ def _outputs(wanted: int | str | None, count: int) -> range:
 
 
 def _gram(
-    differentiated: Differentiated, x: Tensor, outputs: range, whole: bool, step: int
+    differentiated: Differentiated,
+    x: Tensor,
+    outputs: range,
+    whole: bool,
+    at_once: int,
+    rows_kept: int,
 ) -> np.ndarray:
-    """K, from parts of so many samples: (n, n), the sum over outputs; or (n k, n k)."""
+    """K: (n, n), the sum over outputs; or (n k, n k). So many samples are differentiated at once,
+    and the gradients of so many are kept."""
     n, k = len(x), len(outputs) if whole else 1
     matrix = torch.zeros(n, k, n, k, dtype=torch.float64, device=x.device)
-    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    for i, rows in enumerate(parts):
-        own = differentiated(x[rows], outputs)
-        for columns in parts[: i + 1]:
-            other = own if columns == rows else differentiated(x[columns], outputs)
-            for name in own:
-                for a, b in product(range(len(outputs)), repeat=2):
-                    if whole:
-                        matrix[rows, a, columns, b] += own[name][a].gram(other[name][b])
-                    elif a == b:
-                        matrix[rows, 0, columns, 0] += own[name][a].gram(other[name][b])
+    parts = [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
+    together = rows_kept // at_once  # parts
+    pairs = [(a, b) for a, b in product(range(len(outputs)), repeat=2) if whole or a == b]
+
+    def add(rows: slice, own: ByName, columns: slice, other: ByName) -> None:
+        for name, (a, b) in product(own, pairs):
+            place = (rows, a, columns, b) if whole else (rows, 0, columns, 0)
+            matrix[place] += own[name][a].gram(other[name][b])
+
+    def fill(start: int) -> None:  # so that gradients are gone before the next
+        kept = [(rows, differentiated(x[rows], outputs)) for rows in parts[start:][:together]]
+        for i, (rows, own) in enumerate(kept):
+            for columns, other in kept[: i + 1]:
+                add(rows, own, columns, other)
+        for columns in parts[:start]:
+            other = differentiated(x[columns], outputs)
+            for rows, own in kept:
+                add(rows, own, columns, other)
+
+    for start in range(0, len(parts), together):
+        fill(start)
     flat = matrix.reshape(n * k, n * k).cpu().numpy()
     lower = np.tril(flat)
     return lower + np.tril(lower, -1).T  # the two halves of a product round differently
 
 
-def _check(
-    matrix: np.ndarray, differentiated: Differentiated, x: Tensor, outputs: range, which: str
-) -> None:
-    """Some entries of K against those of samples that are run alone: they differ if samples depend
-    on each other, or on chance, where outputs do not show it, as below a head of zeros."""
-    some = np.unique(np.linspace(0, len(x) - 1, FEW).astype(int))
-    j = differentiated.alone(x[torch.from_numpy(some).to(x.device)], outputs)
-    if which == "all":
-        rows, gradients = len(outputs) * some[:, None] + np.arange(len(outputs)), j.flatten(0, 1)
-        found, expected = matrix[np.ix_(rows.ravel(), rows.ravel())], gradients @ gradients.T
-    else:
-        found, expected = matrix[np.ix_(some, some)], torch.einsum("iap,jap->ij", j, j)
-    wanted = expected.cpu().numpy()
-    norms = np.sqrt(wanted.diagonal())
-    if (abs(found - wanted) > DIFFERS * np.outer(norms, norms) + np.finfo(float).tiny).any():
+def _checked_rounding(
+    matrix: np.ndarray,
+    module: nn.Module,
+    differentiated: Differentiated,
+    x: Tensor,
+    outputs: range,
+) -> float:
+    """The relative error of an entry of K (`kernel`). Some are held against those of samples that
+    are run alone: they differ if samples depend on each other, or on chance, where outputs do not
+    show it, as below a head of zeros."""
+    n, k = len(x), len(matrix) // len(x)
+    some = np.unique(np.linspace(0, n - 1, FEW).astype(int))
+    few = x[torch.from_numpy(some).to(x.device)]
+    found = matrix.reshape(n, k, n, k)[np.ix_(some, np.arange(k), some, np.arange(k))]
+    wanted = differentiated.alone(few, outputs, whole=k > 1)
+    norms = np.sqrt(np.einsum("iaia->ia", wanted))
+    allowed = DIFFERS * np.multiply.outer(norms, norms) + np.finfo(float).tiny
+    if (abs(found - wanted) > allowed).any():
         raise UserError(
             "the gradient of a sample depends on the other samples of its batch, or changes from"
             " call to call: the module's NTK is not defined"
         )
-
-
-def _rounding(
-    module: nn.Module, differentiated: Differentiated, x: Tensor, outputs: range
-) -> float:
-    """See `kernel`."""
-    names = differentiated.parameters
-    found = _gram(differentiated, x, outputs, False, len(x))
+    traces = np.einsum("iaja->ij", found)
     # on the CPU: a GPU may multiply float32 as TF32
-    single = Differentiated(copy.deepcopy(module).cpu(), tuple(names), torch.float32)
+    single = Differentiated(module, tuple(differentiated.parameters), torch.float32, "cpu")
     single.by_jacobian = set(differentiated.by_jacobian)
-    unit = differentiated.unit_roundoff(x)
-    x = x.cpu().float() if x.is_floating_point() else x.cpu()
+    few = few.cpu().float() if few.is_floating_point() else few.cpu()
     try:
-        rough = _gram(single, x, outputs, False, len(x))
+        rough = _gram(single, few, outputs, False, len(few), len(few))
     except UserError:  # it asks for float64
-        rough = found
-    norms = np.sqrt(found.diagonal())
+        rough = traces
+    norms = np.sqrt(traces.diagonal())
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = abs(rough - found) / np.outer(norms, norms)
+        relative = abs(rough - traces) / np.outer(norms, norms)
     seen = np.max(relative[np.ix_(norms > 0, norms > 0)], initial=0.0)
     if not math.isfinite(seen):  # float32 overflows
         seen = 0.0
     stages = 2 * differentiated.calls + 1
-    terms = max(p.numel() for p in names.values())
-    return max(4 * unit * stages * math.sqrt(terms), 4 * seen * 2.0**-29)
+    terms = max(p.numel() for p in differentiated.parameters.values())
+    counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
+    return max(counted, 4 * seen * 2.0**-29)
