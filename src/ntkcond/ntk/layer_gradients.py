@@ -6,13 +6,14 @@ is applied, its weight has the gradient Σₜ δᵢₜ aᵢₜᵀ, and the inner
 patches of its input; a normalisation scales what it has normalised.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
+SMALL_BAND = 64  # rows: smaller products are slow
 
 
 class Explicit(NamedTuple):
@@ -41,8 +42,9 @@ class Explicit(NamedTuple):
         return self
 
     def gram(self, other: "Gradients") -> Tensor:
-        """Their inner products with those of other samples, (n, other n)."""
-        return self.values @ other.explicit().T
+        """Their inner products with those of other samples, (n, other n). With themselves: on and
+        below the diagonal; above it, some."""
+        return _products(self.values, self.values if other is self else other.explicit())
 
 
 class Factored(NamedTuple):
@@ -84,17 +86,19 @@ class Factored(NamedTuple):
         """See `Explicit.gram`; by the factors where that is cheaper."""
         if not isinstance(other, Factored) or not self._pays_with(other):
             own = self.explicit()
-            return own @ (own if other is self else other.explicit()).T
+            return _products(own, own if other is self else other.explicit())
         a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
         total = a.new_zeros(n, len(b))
-        band = max(1, BAND_ENTRIES // (t * len(b) * b.shape[2]))
-        for start in range(0, n, band):
-            rows = slice(start, start + band)
+        most = max(1, BAND_ENTRIES // (t * len(b) * b.shape[2]))
+        for rows, columns in _bands(n, len(b), other is self, most):
             for g in range(groups):
-                products = a[rows, g].flatten(0, 1) @ b[:, g].flatten(0, 1).T
-                products *= self.back[rows, g].flatten(0, 1) @ other.back[:, g].flatten(0, 1).T
-                total[rows] += products.reshape(-1, t, len(b), b.shape[2]).sum((1, 3))
+                products = a[rows, g].flatten(0, 1) @ b[columns, g].flatten(0, 1).T
+                products *= (
+                    self.back[rows, g].flatten(0, 1) @ other.back[columns, g].flatten(0, 1).T
+                )
+                shape = -1, t, columns.stop, b.shape[2]
+                total[rows, columns] += products.reshape(shape).sum((1, 3))
         return total
 
     def _pays_with(self, other: "Factored") -> bool:
@@ -105,6 +109,22 @@ class Factored(NamedTuple):
 
 
 Gradients = Explicit | Factored
+
+
+def _products(a: Tensor, b: Tensor) -> Tensor:
+    """a bᵀ; if b is a, on and below the diagonal at least."""
+    total = a.new_zeros(len(a), len(b))
+    for rows, columns in _bands(len(a), len(b), b is a, len(a)):
+        total[rows, columns] = a[rows] @ b[columns].T
+    return total
+
+
+def _bands(n: int, columns: int, symmetric: bool, most: int) -> Iterator[tuple[slice, slice]]:
+    """Rows of an (n, columns) matrix, so many at most, and the columns that they need."""
+    size = min(most, max(SMALL_BAND, -(-n // 4))) if symmetric else most
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        yield slice(start, stop), slice(0, stop if symmetric else columns)
 
 
 def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
@@ -123,8 +143,12 @@ def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     def patches(x: Tensor) -> Tensor:
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
         padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
-        columns = functional.unfold(padded, layer.kernel_size, layer.dilation, stride=layer.stride)
-        return columns.unflatten(1, (layer.groups, -1)).mT
+        for axis in (0, 1):  # a view of all windows; a copy of it is faster than functional.unfold
+            step, apart = layer.stride[axis], layer.dilation[axis]
+            reach = apart * (layer.kernel_size[axis] - 1) + 1
+            padded = padded.unfold(2 + axis, reach, step)[..., ::apart]
+        windows = padded.permute(0, 1, 4, 5, 2, 3).unflatten(1, (layer.groups, -1))
+        return windows.flatten(2, 4).flatten(3).mT
 
     by_group = back.flatten(2).unflatten(1, (layer.groups, -1)).mT
     inputs = layer.weight[0].numel()
