@@ -118,6 +118,8 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("training.learning_rates", [], "training.learning_rates: [] is not allowed"),
         ("training.convention", "ntk", "convention: 'ntk' is not allowed; it must be authors or"),
         ("training.batch", 0, "training.batch: 0 is not allowed; it must be a whole number from"),
+        ("training.stop_below", 0.1, "0.1 ends the runs of digits before the loss 0.01 of train"),
+        ("training.stop_below", -1, "training.stop_below: -1 is not allowed; it must be a train"),
         ("datasets.digits.training.epochs", 0, "datasets.digits.training.epochs: 0 is not"),
         ("datasets.digits.training.rate_for", "depth", "is one for all data sets: training.rate"),
         ("datasets.librispeech.mel", 40, "mel 40 × splice 16 makes 640 features, not 768. Change"),

@@ -47,6 +47,29 @@ def test_a_loss_of_exactly_zero_is_the_best():
     assert rates("depth", zero) == rates("dataset", zero) == {("mnist", 1): (2, "")}
 
 
+def stopped(final: dict, below: float) -> pd.DataFrame:
+    """Runs that end in the first epoch whose loss is below."""
+    runs = training(final).assign(stop_below=below)
+    run = ["depth", "seed", "learning_rate"]
+    first = runs[runs.train_loss < below].groupby(run).epoch.min().rename("stopped_epoch")
+    runs = runs.drop(columns="stopped_epoch").merge(first.astype("Int64"), how="left", on=run)
+    measured = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
+    runs.loc[(runs.epoch > runs.stopped_epoch).fillna(False), measured] = np.nan
+    return runs
+
+
+def test_of_runs_that_stop_below_a_loss_the_first_is_the_best_and_its_last_epoch_counts():
+    # 2 gets below 0.05 in epoch 4 and 5, 4 in epoch 3; 1 ends lowest of those that do not stop
+    runs = stopped({("mnist", 1): {1: (0.06, 0.06), 2: (0.01, 0.03), 4: (0.001, 0.001)}}, 0.05)
+    assert rates("depth", runs) == rates("dataset", runs) == {("mnist", 1): (4, "highest")}
+    (row,) = table_generalization.table(runs, "depth").itertuples()
+    assert row.train_loss_mean == pytest.approx(1.6 * (0.001 / 1.6) ** 0.5)
+    assert row.test_accuracy_percent_mean == pytest.approx(100 * (0.9 + 0.0165))
+    drawn = fig3.table(runs[runs.learning_rate == 2], "depth")
+    assert drawn.epoch.max() == 4  # where the first of two runs stops
+    assert drawn.train_loss_std.notna().all()
+
+
 def test_test_accuracy_is_that_of_the_best_rates_last_epoch_beside_the_papers():
     table = table_generalization.table(TRAINING, "depth").set_index(["dataset", "depth"])
     row = table.loc["mnist", 1]

@@ -243,9 +243,25 @@ def test_a_run_that_diverges_is_recorded_with_its_epoch_and_nothing_after_it():
     assert np.array_equal(
         history.measures["train_loss"], [[3, np.nan, np.nan], [2, 1, 0.5]], equal_nan=True
     )
-    assert not history.all_diverged(slice(0, 2))
-    assert history.all_diverged(slice(0, 1))
+    assert not history.all_ended(slice(0, 2))
+    assert history.all_ended(slice(0, 1))
     assert (history.measures["wall_s"] == 2).all()
+
+
+def test_a_run_that_stops_below_a_loss_has_nothing_after_it():
+    """Beside it, in the same chunk, another goes on; what becomes of its weights says nothing."""
+    history = History(runs=2, epochs=3, stop_below=1.0)
+    values = np.array([1.0, 1.0])
+    for number, losses in enumerate(([1.0, 2.0], [0.9, 1.5], [np.nan, 0.5]), start=1):
+        assert not history.all_ended(slice(0, 2))
+        history.record(slice(0, 2), Epoch(number, np.array(losses), values, values, values, 4.0))
+    assert history.stopped_epoch.tolist() == [2, 3]
+    assert history.diverged_epoch.tolist() == [0, 0]
+    assert history.all_ended(slice(0, 2))
+    assert np.array_equal(
+        history.measures["train_loss"], [[1, 0.9, np.nan], [2, 1.5, 0.5]], equal_nan=True
+    )
+    assert np.isnan(history.measures["test_accuracy"][0, 2])
 
 
 def test_a_test_loss_that_is_not_finite_is_divergence_too():
@@ -285,7 +301,8 @@ def step(dataset: Path, output: Path, **changed) -> list[str]:
     words = {
         "dataset": dataset, "output": output, "depth": 2, "width": WIDTH, "activation": "relu",
         "convention": "authors", "seeds": "1,32", "learning-rates": "0.1,1e9", "batch": 16,
-        "epochs": 40, "threads": 1, "device": "cpu", "checkpoint-minutes": 0, "tf32": False,
+        "epochs": 40, "stop-below": 0, "tf32": False,
+        "threads": 1, "device": "cpu", "checkpoint-minutes": 0,
         **changed,
     }  # fmt: skip
     options = [f"--{name}={value}" for name, value in words.items()]
@@ -303,11 +320,22 @@ def run(command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-def test_killed_again_and_again_training_ends_with_the_same_bits(dataset, tmp_path):
+@pytest.mark.parametrize("early", [False, True], ids=["all epochs", "stopped early"])
+def test_killed_again_and_again_training_ends_with_the_same_bits(early, dataset, tmp_path):
     whole, killed = tmp_path / "whole.h5", tmp_path / "killed.h5"
     checkpoint = tmp_path / "killed.checkpoint.h5"
     many = {"epochs": 100 * KILLS, "learning-rates": "0.1,0.3,1e9"}
     run(step(dataset, whole, **many))
+    if early:  # late enough to be killed before
+        with h5py.File(whole) as file:
+            every = file["train_loss"][:]
+        many["stop-below"] = every[:, 1, 9 * every.shape[-1] // 10].max()
+        run(step(dataset, whole, **many))
+        with h5py.File(whole) as file:
+            assert (file["stopped_epoch"][:, 1] > 0).all()
+            stopped = file["stopped_epoch"][0, 1]
+            assert np.array_equal(file["train_loss"][0, 1, :stopped], every[0, 1, :stopped])
+            assert np.isnan(file["train_loss"][0, 1, stopped:]).all()
     chance, kills, resumed = random.Random(1), 0, 0
 
     def saved() -> int:

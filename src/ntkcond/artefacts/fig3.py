@@ -24,8 +24,10 @@ which set the initialisation and the order of the samples; shade: their range. N
 each point is the mean cross entropy, in nats, over the samples of one epoch, each before the step
 that uses it. Below, for each curve, the learning rate η with the lowest training loss in the last
 epoch of all that were tried (``rate_for``: for each depth, or one for all depths of a data set).
-A rate marked * is at the edge of those tried; one beyond it may be better. *none*: at every rate a
-run diverged. As the last epoch alone decides, a rate whose loss jumps there is not chosen.
+Where runs end below a loss (``training.stop_below``), the best rate is the one that gets there
+first, and a curve ends with its first run. A rate marked * is at the edge of those tried; one
+beyond it may be better. *none*: at every rate a run diverged. As the last epoch alone decides, a
+rate whose loss jumps there is not chosen.
 
 **The paper** (§6 and its Figure 3; Figure 4 of its newest version) states that a deeper ReLU
 network always converges faster than shallower ones. When you compare:
@@ -72,7 +74,9 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
         seeds=("seed", "nunique"),
         **{name: (name, "first") for name in PER_CURVE},
     )
-    curves = runs_at(training, rates).groupby([*CURVE, "epoch"], as_index=False, sort=False)
+    curves = _while_all_run(runs_at(training, rates)).groupby(
+        [*CURVE, "epoch"], as_index=False, sort=False
+    )
     epochs = curves.agg(
         **{f"train_loss_{name}": ("train_loss", name) for name in ("mean", "std", "min", "max")},
         **{f"{name}_mean": (name, "mean") for name in OTHERS},
@@ -86,6 +90,12 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
             row.dataset, row.depth, row.learning_rate, row.at_edge, row.dataset,
         )  # fmt: skip
     return found.astype({"epoch": "Int64"})
+
+
+def _while_all_run(runs: pd.DataFrame) -> pd.DataFrame:
+    """Without the epochs after the first of a curve's runs has stopped."""
+    losses = runs.groupby([*CURVE, "epoch"]).train_loss
+    return runs[losses.transform("count") == losses.transform("size")]
 
 
 @style.look()

@@ -9,7 +9,7 @@ from ntkcond.artefacts import best_rate
 from ntkcond.artefacts.output import grid
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
-from ntkcond.training.learning_rates import CURVE, best_rates, edge
+from ntkcond.training.learning_rates import CURVE, best_rates, edge, last_epochs
 
 SPEC = Spec(
     title="Table, epochs to a training loss",
@@ -83,7 +83,7 @@ def _first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.Dat
     runs = training.groupby(run, as_index=False, sort=False).agg(
         epochs_trained=("epochs", "first"), flops=("flops_per_epoch", "first")
     )
-    last = training[training.epoch == training.epochs].rename(columns={"train_loss": "final"})
+    last = last_epochs(training).rename(columns={"train_loss": "final"})
     runs = runs.merge(last[[*run, "final"]], on=run)
     training = training[training.diverged_epoch.isna()]
     parts = []

@@ -6,7 +6,7 @@ from ntkcond.artefacts import best_rate
 from ntkcond.artefacts.output import grid
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
-from ntkcond.training.learning_rates import CURVE, best_rates, runs_at
+from ntkcond.training.learning_rates import CURVE, best_rates, last_epochs, runs_at
 
 SPEC = Spec(
     title="Table 1, test accuracy against depth",
@@ -51,7 +51,7 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     empty without a test split. paper_test_accuracy_percent: the paper's, of 60,000 samples.
     """
     rates = best_rates(training, rate_for)
-    last = runs_at(training, rates).query("epoch == epochs")
+    last = last_epochs(runs_at(training, rates))
     found = last.assign(test_accuracy_percent=100 * last.test_accuracy)
     found = found.groupby(CURVE, as_index=False, sort=False).agg(
         **{name: (name, "first") for name in ("samples", "test_samples", "epochs")},

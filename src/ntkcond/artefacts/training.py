@@ -24,13 +24,14 @@ A row for each data set, depth, seed, learning rate and epoch: every epoch of ev
 )
 
 SETTINGS = (
-    "width", "activation", "convention", "batch", "epochs", "samples", "test_samples", "tf32",
+    "width", "activation", "convention", "batch", "epochs", "stop_below", "samples", "test_samples",
+    "tf32",
 )  # fmt: skip
 FLOPS = ("flops_per_epoch", "test_flops_per_epoch")
 
 
 def table(sgd: list[Path]) -> pd.DataFrame:
-    """Rows in the order of the files given; empty where a run had diverged or has no test split."""
+    """Rows in the order of the files given; empty where a run had ended or has no test split."""
     return pd.concat(map(rows, sgd), ignore_index=True)
 
 
@@ -40,12 +41,15 @@ def rows(path: Path) -> pd.DataFrame:
         seeds, rates, epochs = file["train_loss"].shape
         attributes = dict(file.attrs)
         measured = {name: file[name][:].ravel() for name in MEASURES}
-        diverged = np.repeat(file["diverged_epoch"][:].ravel(), epochs)
+        ended = {
+            name: np.repeat(file[name][:].ravel(), epochs)
+            for name in ("diverged_epoch", "stopped_epoch")
+        }
     return pd.DataFrame({
         "dataset": path.parts[-2], "depth": attributes["depth"],
         "seed": np.repeat(attributes["seeds"], rates * epochs),
         "learning_rate": np.tile(np.repeat(attributes["learning_rates"], epochs), seeds),
         "epoch": np.tile(np.arange(1, epochs + 1), seeds * rates), **measured,
-        "diverged_epoch": pd.array(np.where(diverged == 0, None, diverged), dtype="Int64"),
+        **{name: pd.array(np.where(e == 0, None, e), dtype="Int64") for name, e in ended.items()},
         **{name: attributes[name] for name in (*SETTINGS, *FLOPS)},
     })  # fmt: skip

@@ -32,7 +32,7 @@ TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("n
 # The settings of a training run beside its depth.
 TRAINING = (
     *(name for name in TRAINED if name != "depth"),
-    "convention", "seeds", "learning_rates", "batch", "epochs", "tf32",
+    "convention", "seeds", "learning_rates", "batch", "epochs", "stop_below", "tf32",
 )  # fmt: skip
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
@@ -287,6 +287,12 @@ def _check_dataset(config: dict, name: str) -> None:
     scale = settings.get("scale")
     if scale and not -math.inf < scale[0] < scale[1] < math.inf:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
+    stop, lowest = training(config, name)["stop_below"], min(config["training"]["thresholds"])
+    if stop > lowest and name in config["figures"]["fig3"]:
+        raise UserError(
+            f"training.stop_below: {stop} ends the runs of {name} before the loss {lowest} of"
+            " training.thresholds. Lower it, or raise that threshold"
+        )
     image, features = settings.get("shape"), feature_count(config, name)
     if image and features and math.prod(image) != features:
         raise UserError(f"{where}.shape: {image} has {math.prod(image)} values, not {features}")

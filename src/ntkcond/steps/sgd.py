@@ -28,7 +28,8 @@ from ntkcond.training.sgd import Model, Run, Task
 
 def main(arguments: Namespace) -> None:
     """Writes `ntkcond.training.history.MEASURES`, (seeds, learning_rates, epochs) float64 each, and
-    diverged_epoch, (seeds, learning_rates) int64 (`ntkcond.training.history.History`)."""
+    diverged_epoch and stopped_epoch, (seeds, learning_rates) int64
+    (`ntkcond.training.history.History`)."""
     a = arguments
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
@@ -40,7 +41,7 @@ def main(arguments: Namespace) -> None:
     model = Model(network, sgd.layer_factors(network, features, a.convention))
     runs = [Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
     together = runs_together(network, a.batch, task, len(runs), device)
-    history = History(len(runs), a.epochs)
+    history = History(len(runs), a.epochs, a.stop_below)
     checkpoint = Checkpoint(a, history, device, together)
     task = task.on(device)
 
@@ -53,7 +54,7 @@ def main(arguments: Namespace) -> None:
             for epoch in sgd.epochs(task, model, weights, runs[chunk], a.batch, numbers):
                 history.record(chunk, epoch)
                 yield
-                if history.all_diverged(chunk):
+                if history.all_ended(chunk):
                     break
                 checkpoint.save_if_due(weights, first, epoch.number)
 
@@ -66,8 +67,9 @@ def main(arguments: Namespace) -> None:
     wall_s = history.measures["wall_s"]
     ran, seconds = int(np.isfinite(wall_s).sum()), float(np.nansum(wall_s))
     command.log.info(
-        "%s: %d runs, %d diverged; %d epochs in %.1f s, %.1f Gflop/s",
-        label, len(runs), (history.diverged_epoch > 0).sum(), ran, seconds,
+        "%s: %d runs, %d diverged, %d stopped; %d epochs in %.1f s, %.1f Gflop/s",
+        label, len(runs), (history.diverged_epoch > 0).sum(),
+        (history.stopped_epoch > 0).sum(), ran, seconds,
         ran * sum(flops) / seconds / 1e9,
     )  # fmt: skip
     with write_hdf5(a.output, a.record) as file:
@@ -75,10 +77,12 @@ def main(arguments: Namespace) -> None:
         for name in MEASURES:
             file[name] = history.measures[name].reshape(*grid, a.epochs)
         file["diverged_epoch"] = history.diverged_epoch.reshape(grid)
+        file["stopped_epoch"] = history.stopped_epoch.reshape(grid)
         file["labels"] = task.labels
         file.attrs.update(
             network_options.settings(a), convention=a.convention, seeds=a.seeds,
-            learning_rates=a.learning_rates, batch=a.batch, epochs=a.epochs, tf32=a.tf32,
+            learning_rates=a.learning_rates, batch=a.batch, epochs=a.epochs,
+            stop_below=a.stop_below, tf32=a.tf32,
             samples=samples, features=features, test_samples=tests,
             flops_per_epoch=flops[0], test_flops_per_epoch=flops[1], flops=ran * sum(flops),
             wall_s=seconds, device=device_name(device), threads=torch.get_num_threads(),
@@ -208,6 +212,10 @@ if __name__ == "__main__":
     options.add_argument("--learning-rates", type=learning_rates, required=True)
     options.add_argument("--batch", type=command.at_least(1), required=True)
     options.add_argument("--epochs", type=command.at_least(1), required=True)
+    options.add_argument(
+        "--stop-below", type=command.at_least(0.0), required=True,
+        help="training loss at which a run ends; 0: none",
+    )  # fmt: skip
     options.add_argument("--tf32", type=command.truth, required=True, help="true: TF32 on a GPU")
     options.add_unrecorded("--checkpoint-minutes", type=float, default=5, help="0: each epoch")
     command.run(main, options)

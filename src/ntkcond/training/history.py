@@ -27,11 +27,13 @@ class History:
     """For each of MEASURES an array (runs, epochs) float64, NaN where nothing was measured;
     diverged_epoch (runs,) int64, 0 for a run that did not diverge.
 
-    A run diverges in the first epoch that ends with a loss that is not finite; from then on only
-    the time is kept. wall_s is an epoch's time divided by the runs that were trained together.
+    A run diverges in the first epoch that ends with a loss that is not finite, and stops in the
+    first whose training loss is below stop_below; from then on only the time is kept. wall_s is an
+    epoch's time divided by the runs that were trained together.
     """
 
-    def __init__(self, runs: int, epochs: int) -> None:
+    def __init__(self, runs: int, epochs: int, stop_below: float = 0.0) -> None:
+        self.stop_below = stop_below
         self.measures = {name: np.full((runs, epochs), np.nan) for name in MEASURES}
         self.diverged_epoch = np.zeros(runs, dtype=np.int64)
 
@@ -39,13 +41,20 @@ class History:
         """Stores an epoch of the runs of a chunk."""
         tested = ~np.isnan(epoch.test_accuracy)
         finite = np.isfinite(epoch.train_loss) & (np.isfinite(epoch.test_loss) | ~tested)
+        stopped = self.stopped_epoch[chunk] > 0
         diverged = self.diverged_epoch[chunk]  # a view
-        diverged[~finite & (diverged == 0)] = epoch.number
+        diverged[~finite & (diverged == 0) & ~stopped] = epoch.number
         for name in MEASURES[:-1]:
-            kept = np.where(diverged == 0, getattr(epoch, name), np.nan)
+            kept = np.where((diverged == 0) & ~stopped, getattr(epoch, name), np.nan)
             self.measures[name][chunk, epoch.number - 1] = kept
         self.measures["wall_s"][chunk, epoch.number - 1] = epoch.wall_s / len(diverged)
 
-    def all_diverged(self, chunk: slice) -> bool:
-        """Whether every run of the chunk has diverged."""
-        return bool(self.diverged_epoch[chunk].all())
+    @property
+    def stopped_epoch(self) -> np.ndarray:
+        """(runs,) int64, 0 for a run that did not stop."""
+        below = self.measures["train_loss"] < self.stop_below
+        return np.where(below.any(1), 1 + below.argmax(1), 0)
+
+    def all_ended(self, chunk: slice) -> bool:
+        """Whether every run of the chunk has diverged or stopped."""
+        return bool(((self.diverged_epoch > 0) | (self.stopped_epoch > 0))[chunk].all())

@@ -1,4 +1,5 @@
-"""The best learning rate of those tried: the one with the lowest final training loss."""
+"""The best learning rate of those tried: the one with the lowest final training loss, or, of those
+at which every run stops below a loss, the one that gets there first."""
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,17 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     """The best learning rate of each (dataset, depth), from the table of all training runs.
 
     Best is the lowest training loss of the last epoch, mean over seeds; a rate at which any seed
-    diverged is excluded. rate_for: "depth" chooses a rate for each depth; "dataset" one for all
-    depths of a data set, by the mean over depths of the loss's logarithm, since their losses are
-    decades apart. Columns dataset, depth, learning_rate (NaN if a run diverged at every rate) and
-    at_edge: lowest, highest or only, else empty. Beyond the edge a better rate may exist.
+    diverged is excluded. The loss of a run that stopped counts as stop_below, times the share of
+    all epochs that it took: less than that of any other, and less the earlier it stopped. rate_for:
+    "depth" chooses a rate for each depth; "dataset" one for all depths of a data set, by the mean
+    over depths of the loss's logarithm, since their losses are decades apart. Columns dataset,
+    depth, learning_rate (NaN if a run diverged at every rate) and at_edge: lowest, highest or only,
+    else empty. Beyond the edge a better rate may exist.
     """
-    last = training[training.epoch == training.epochs]
-    losses = last.assign(loss=last.train_loss.fillna(np.inf))
+    last = last_epochs(training)
+    share = last.stop_below * last.epoch / last.epochs
+    loss = share.where(last.stopped_epoch.notna(), last.train_loss).fillna(np.inf)
+    losses = last.assign(loss=loss)
     losses = losses.groupby([*CURVE, "learning_rate"], sort=False).loss.mean().reset_index()
     # the logarithm of a loss of 0 is finite here
     losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
@@ -28,6 +33,11 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
         for curve, tried in losses.groupby(CURVE, sort=False)
     ]
     return pd.DataFrame(rows)
+
+
+def last_epochs(training: pd.DataFrame) -> pd.DataFrame:
+    """The row of each run's last epoch: the one in which it stopped, or the last of all."""
+    return training[training.epoch == training.stopped_epoch.fillna(training.epochs)]
 
 
 def _best(tried: pd.DataFrame) -> dict:
