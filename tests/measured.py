@@ -231,9 +231,9 @@ SIZES = (512, 4096, 32_768)  # of the table of whole data sets; and all
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/claims.md", list(rows_of_trends())
-    yield "docs/results.md", [*rows_of_full_size(), *rows_of_whole()]
+    yield "docs/results.md", [*rows_of_full_size(), *rows_of_whole(), *rows_of_architectures()]
     yield "docs/full-size/README.md", list(rows_of_costs())
-    yield "docs/performance.md", list(rows_of_kernels())
+    yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
     yield "docs/scaling.md", list(rows_of_whole_jobs())
@@ -253,6 +253,27 @@ def rows_of_full_size() -> Iterator[str]:
             for column in ("kappa_mean", "min_angle_deg_mean"):
                 values = curve.loc[DEPTHS, column]
                 yield " | ".join("∞" if math.isinf(v) else f"{{={v}}}" for v in values)
+
+
+def rows_of_architectures() -> Iterator[str]:
+    """κ of each kind of network with ReLU and linear, of the digits and of MNIST."""
+    for path in ("fig_architectures.csv", "architectures_mnist.csv"):
+        kinds = table(path).set_index(["architecture", "activation", "depth"])
+        for kind in kinds.index.unique("architecture"):
+            rows = [kinds.loc[kind, name, depth] for name in ("relu", "linear") for depth in (1, 8)]
+            resolved = [row.kappa_verdict == "resolved" for row in rows]
+            yield " | ".join(
+                f"{{={row.kappa_median}}}" if known else f"> {{={row.kappa_lower_bound}}}"
+                for row, known in zip(rows, resolved, strict=True)
+            )
+
+
+def rows_of_modules() -> Iterator[str]:
+    """Of each case the time and memory of ours, and those of the others."""
+    for _, rows in table("module.csv").groupby(["case", "n"], sort=False):
+        ours, *others = rows.itertuples()
+        theirs = (f"{{={way.times_ours}}} ({{={way.extra_mib}}} MiB)" for way in others)
+        yield f"{{={ours.seconds}}} s ({{={ours.extra_mib}}} MiB) | {' | '.join(theirs)} |"
 
 
 def rows_of_costs() -> Iterator[str]:
