@@ -19,6 +19,7 @@ BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
 PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
 FILTER = 9  # weights of a convolution's filter for each pair of channels
 MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
+ALONE = 4  # samples run alone in the same module
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 TEST_ROWS = 2000  # test samples that pass through the networks at once
@@ -93,12 +94,15 @@ def sweep_need(
 def architecture_need(
     block: int, samples: int, features: int, depth: int, width: int, pixels: int
 ) -> Need:
-    """Gradients of a block as torch modules give them, a kernel and its eigenvalues."""
-    weights = (width * features + depth * width**2) * (FILTER if pixels else 1)
-    activations = 6 * depth * width * max(1, pixels)
-    computing = FLOAT64 * (weights * 4 + block * (activations + features))
-    explicit = min(MODULE, FLOAT64 * block * weights)
-    total = INTERPRETER + TORCH + computing + explicit + _spectrum(block)
+    """Gradients of a block as torch modules give them, in parts if they are many; those of a few
+    samples run alone; a kernel and its eigenvalues."""
+    size, positions = (FILTER if pixels else 1), max(1, pixels)
+    weights = (width * features + depth * width**2) * size
+    activations = (4 * depth + size) * width * positions
+    gradients = min(MODULE, FLOAT64 * block * (activations + weights))
+    alone = FLOAT64 * ALONE * (activations + 2 * weights)
+    total = INTERPRETER + TORCH + gradients + alone + FLOAT64 * 3 * weights + _spectrum(block)
+    total += 2 * FLOAT64 * samples * features * positions
     what = f"the NTK of {block} samples at depth {depth}, width {width}, as a torch module"
     return Need(what, total, "Lower block or architectures.width in the config")
 
