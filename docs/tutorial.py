@@ -82,7 +82,7 @@ def draw(x: torch.Tensor, spectra: dict, pairs: dict) -> None:
     )  # fmt: skip
     for (state, eigenvalues), look in zip(spectra.items(), ("-", "--"), strict=True):
         panels["spectrum"].semilogy(eigenvalues, look, color="#0072B2", label=f"{state} training")
-    panels["spectrum"].set(xlabel="eigenvalue of the NTK", ylabel=r"$\lambda$")
+    panels["spectrum"].set(xlabel="position, largest first", ylabel=r"eigenvalue $\lambda$")
     panels["spectrum"].legend()
     pair = pairs["before"]
     for name, sample in (("first", pair.first), ("second", pair.second)):
