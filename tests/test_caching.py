@@ -387,6 +387,7 @@ CHANGES: dict[str, list[Change]] = {
         setting("descent.steps", 30),
         setting("descent.activation", "tanh"),
     ],
+    "`descent.widths`: one added": [setting("descent.widths", [8, 12])],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
     "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
         one_after_the_other(
@@ -446,6 +447,8 @@ CHANGES: dict[str, list[Change]] = {
             (("training/history",),) * 2,
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,
+            (("training/evolution",),) * 2,
+            (("artefacts/interval",),) * 2,
             (("datasets/samples",),) * 2,
             (("datasets/duplicates",),) * 2,
             (("datasets/blocks",),) * 2,

@@ -37,7 +37,7 @@ SMALL = {
         },
     },
     "training": {"depths": [1, 2], "checkpoint_minutes": 0},
-    "descent": {"depths": [1, 2], "seeds": [1], "steps": 20},
+    "descent": {"depths": [1, 2], "widths": [8], "seeds": [1], "steps": 20},
     "architectures": {"depths": [1, 2], "seeds": [1, 32], "width": 12, "blocks": 1},
     "sweeps": {
         "depths": [1, 2],

@@ -41,7 +41,7 @@ closest_pair.main(SimpleNamespace(**one, output=Path("angle.h5")))
 sweep.main(SimpleNamespace(**common, depths=[1], widths=[8, float("inf")], sizes=[9], blocks=2,
                            output=Path("sweep.h5")))
 descent.main(SimpleNamespace(**common, depths=[1], width=8, block=9, steps=3,
-                             output=Path("descent.h5")))
+                             rules=["own"], output=Path("descent.h5")))
 print("torch" in sys.modules)
 """
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """The table of claims: what must hold does, planted falsehoods do not, nothing is lost."""
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -281,6 +282,43 @@ def test_the_deepest_network_descends_slower_than_the_one_before(last, seeds, ve
     rates = {1: 0.99, 2: 0.98, 3: 0.97, 4: last}
     found = descent(rates, {1: 100, 2: 50, 3: 30, 4: 25}, seeds)
     assert verdicts(found, ["6-descent"]) == {"6-descent": verdict}
+
+
+def evolution(**ends: tuple[float, float, float]) -> dict:
+    """fig_evolution of one depth at two widths: mean and interval of each measure at the end, of
+    the narrow and the wide network."""
+    rows = [
+        {"dataset": "digits", "activation": "relu", "depth": 3, "width": width, "seeds": 5,
+         "own_width": width == 512, "step": step}
+        for width in (64, 512) for step in (0, 500)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    for name in ("change", "linearised_error", "kappa_ratio"):
+        for end, value in zip(
+            ("mean", "low", "high"), ends.get(name, (1.0, 1.0, 1.0)), strict=True
+        ):
+            table[f"{name}_{end}"] = np.where(table.width == 512, value, 0.5)
+    return {"fig_evolution": table}
+
+
+@pytest.mark.parametrize(
+    ("wide", "verdict"),
+    [((0.3, 0.2, 0.4), HOLDS), ((0.45, 0.3, 0.6), UNDECIDED), ((0.7, 0.6, 0.8), FAILS),
+     ((0.3, math.nan, math.nan), UNDECIDED)],
+)  # fmt: skip
+def test_wider_networks_are_closer_to_their_kernel_at_the_start(wide, verdict):
+    found = evolution(change=wide, linearised_error=wide)
+    names = ["ours-6-change", "ours-6-prediction"]
+    assert verdicts(found, names) == dict.fromkeys(names, verdict)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [((1.1, 0.9, 1.2), HOLDS), ((1.1, 0.9, 1.3), UNDECIDED), ((1.4, 1.2, 1.6), FAILS),
+     ((1.1, math.nan, math.nan), UNDECIDED)],
+)  # fmt: skip
+def test_kappa_after_training_is_held_against_that_at_the_start(ratio, verdict):
+    assert verdicts(evolution(kappa_ratio=ratio), ["ours-6-kappa"]) == {"ours-6-kappa": verdict}
 
 
 def test_the_bound_is_judged_where_kappa_is_resolved_and_the_order_of_descents_everywhere():

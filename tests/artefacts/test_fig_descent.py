@@ -1,9 +1,6 @@
 """The descent step and its figure: κ with bound and verdict as everywhere, and targets of two signs
 whatever the labels."""
 
-from argparse import Namespace
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pandas as pd
@@ -14,14 +11,8 @@ from ntkcond.artefacts.claims import optimisation
 from ntkcond.ntk.measure import measure
 from ntkcond.run.errors import UserError
 from ntkcond.steps import descent
+from small_descents import ALTERNATING, DEPTHS, SEEDS, WIDTH, N, descend, gaussian
 from small_networks import mlp
-
-N, DEPTHS, SEEDS, WIDTH, STEPS = 12, [1, 2, 6], [1, 32], 64, 20
-ALTERNATING = np.arange(N) % 2
-
-
-def gaussian() -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((N, 5)).astype(np.float32)
 
 
 def repeated(x: np.ndarray) -> np.ndarray:
@@ -36,20 +27,6 @@ def nearly_repeated(x: np.ndarray) -> np.ndarray:
     x = repeated(x)
     x[7, 0] = np.nextafter(x[3, 0], np.float32(9))
     return x
-
-
-def descend(folder: Path, x: np.ndarray, labels: np.ndarray, **given: object) -> Path:
-    """The step's file for this data set, mine."""
-    (folder / "descent").mkdir(exist_ok=True)
-    with h5py.File(folder / "mine.h5", "w") as file:
-        file["x"], file["y"] = x, labels
-    options = {
-        "dataset": folder / "mine.h5", "activation": "relu", "depths": DEPTHS, "seeds": SEEDS,
-        "width": WIDTH, "block": "all", "steps": STEPS, "device": "cpu", "threads": 1,
-        "record": None, "output": folder / "descent/mine.h5",
-    }  # fmt: skip
-    descent.main(Namespace(**options | given))
-    return folder / "descent/mine.h5"
 
 
 def words_in(panel) -> str:

@@ -23,10 +23,10 @@ OVERLAY = {
         "digits": {"block": "all"},
     },
     "training": {"seeds": [1, 2], "learning_rates": [1, 2, 4]},
-    "descent": {"depths": [1, 6], "seeds": [1], "steps": 1000},
+    "descent": {"depths": [1, 6], "widths": [64], "seeds": [1], "steps": 1000},
     "architectures": {"depths": [1, 5], "width": 32, "seeds": [1], "blocks": 2},
     "sweeps": {"depths": [1, 3], "widths": [64, 2048], "sizes": [8, 5000], "seeds": [1, 2]},
-    "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"]},
+    "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"], "fig_evolution": ["mnist"]},
 }
 
 
@@ -67,8 +67,8 @@ JOBS = {
         ),
     ),
     "descent": (  # of the deepest; two learning rates for each depth and seed
-        {"dataset": "mnist"},
-        needs.kernel_need(500, depth=6, width=256, **MNIST),
+        {"dataset": "mnist", "width": "256"},
+        needs.descent_need(500, 784, depth=6, width=256),
         cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
     ),
     "architecture": (

@@ -9,6 +9,7 @@ import torch
 
 from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.training.descent import descend, signs
 from small_networks import SIGMA, C, inputs, mlp, weights_of
@@ -22,12 +23,17 @@ def initial(depth: int, width: int, device: Device = "cpu") -> list[Array]:
     return weights_of(3, depth, width, 5, device)
 
 
+def path_of(x: Array, y: Array, weights: list[Array], network: MLP, rate: float, count: int):
+    """‖f(X) − y‖ before each of so many steps."""
+    return [state.norm for state in islice(descend(x, y, weights, network, rate), count)]
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_steps_are_those_of_autograd(activation, depth, device):
     rate = 1e-7 if activation == "relu2" else 1e-3  # whose outputs are large
     x, y, weights = put(X, device), put(Y, device), initial(depth, 16, device)
-    found = list(islice(descend(x, y, weights, mlp(activation, depth, 16), rate), 6))
+    found = path_of(x, y, weights, mlp(activation, depth, 16), rate, 6)
     weights = [torch.tensor(w).requires_grad_() for w in initial(depth, 16)]
     optimiser = torch.optim.SGD(weights, lr=rate)
     expected = []
@@ -50,7 +56,7 @@ def test_a_model_that_is_linear_in_its_weights_keeps_the_bound_and_ends_on_its_r
     eigenvalues = np.linalg.eigvalsh(x @ x.T)
     bound = 1 - eigenvalues[0] / eigenvalues[-1]
     rate = 1 / eigenvalues[-1]
-    path = list(islice(descend(x, Y[:4], initial(0, 1), mlp("relu", 0, 1), rate), 400))
+    path = path_of(x, Y[:4], initial(0, 1), mlp("relu", 0, 1), rate, 400)
     steps = np.arange(400)
     assert (np.array(path) <= path[0] * bound**steps * (1 + 1e-9)).all()
     assert path[200] / path[199] == pytest.approx(bound, rel=1e-3)
@@ -62,7 +68,7 @@ def test_a_wide_network_follows_its_kernel():
     kernel = empirical_ntk(relu.layer_gradients(X, weights))
     eigenvalues, vectors = np.linalg.eigh(kernel)
     rate = 0.5 / eigenvalues[-1]
-    path = list(islice(descend(X, Y, weights, relu, rate), 30))
+    path = path_of(X, Y, weights, relu, rate, 30)
     weights = initial(1, 4096)  # those before the descent
     residual = relu.layer_gradients(X, weights)[-1].forward @ weights[-1].T
     components = vectors.T @ (residual[:, 0] - Y)

@@ -25,10 +25,12 @@ SPEC = Spec(
 The residual ‖f(X) − y‖ of full-batch gradient descent on the square loss, relative to its start,
 against the step; geometric mean over initialisations, a colour for each depth. X is one block of n
 samples; y is 1 where the label is above the median (at it, if that is the largest label), else −1.
-Dashed: the bound (1 − η λ\ :sub:`min`)ᵗ, with the NTK at initialisation. **Left**: one learning
-rate η for all depths, 1 over their largest λ\ :sub:`max`. **Right**: η = 1/λ\ :sub:`max` for each
-depth, where the bound is (1 − 1/κ)ᵗ. A depth has no bound if one of its NTKs is singular, as of
-repeated samples, or has a λ\ :sub:`min` that is lost in rounding; the figure names such depths.
+Dashed: the bound (1 − η λ\ :sub:`min`)ᵗ, with the NTK at initialisation. Dotted: what this NTK
+predicts, were it constant, ‖rₜ‖² = Σᵢ (1 − η λᵢ)²ᵗ (uᵢᵀ r₀)² over its eigenvalues and eigenvectors.
+**Left**: one learning rate η for all depths, 1 over their largest λ\ :sub:`max`. **Right**: η =
+1/λ\ :sub:`max` for each depth, where the bound is (1 − 1/κ)ᵗ. A depth has no bound if one of its
+NTKs is singular, as of repeated samples, or has a λ\ :sub:`min` that is lost in rounding; the
+figure names such depths.
 
 **The paper** (§6) infers from its smaller κ that a deeper network descends faster, and shows
 training curves at learning rates found by a grid. This figure tests the two assumptions of that
@@ -54,10 +56,11 @@ TITLES = {
 
 def table(descent: Iterable[Path]) -> pd.DataFrame:
     """A row for each data set, rule of the learning rate, depth and shown step: residual, the
-    geometric mean over seeds of ‖f(X) − y‖ / ‖f(X₀) − y‖; bound, (1 − η λ_min)ᵗ likewise. And for
-    each curve kappa, bound_rate = 1 − η λ_min and measured_rate, the contraction a step over the
-    last half of the steps above FLOOR, all geometric means over seeds; log_rate_std: of the
-    logarithm of the last, over seeds (n − 1; empty for one).
+    geometric mean over seeds of ‖f(X) − y‖ / ‖f(X₀) − y‖; bound, (1 − η λ_min)ᵗ, and linearised,
+    the residual were the NTK constant, likewise. And for each curve kappa, bound_rate = 1 − η λ_min
+    and measured_rate, the contraction a step over the last half of the steps above FLOOR, all
+    geometric means over seeds; log_rate_std: of the logarithm of the last, over seeds (n − 1; empty
+    for one).
 
     verdict: that on κ, the worst over seeds. kappa is ∞ for singular, a lower bound for unresolved;
     bound_rate and bound are 1 for both."""
@@ -70,6 +73,7 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
     with read_hdf5(path) as file:
         about = dict(file.attrs)
         residual, rates = file["residual"][:], file["learning_rate"][:]
+        linearised = file["linearised"][:]
         smallest, kappa = file["lambda_min"][:], file["kappa"][:]
         verdicts = file["verdict"].asstr()[:]
     steps = residual.shape[-1] - 1
@@ -77,6 +81,7 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
     seeds = residual.shape[2]
     logs = np.log(residual / residual[..., :1])  # (rules, depths, seeds, steps)
     relative = logs.mean(axis=2)
+    predicted = np.log(linearised / linearised[..., :1]).mean(axis=2)
     late = np.apply_along_axis(_late_rate, -1, logs)
     for (r, rule), (i, depth) in itertools.product(
         enumerate(about["rules"]), enumerate(about["depths"])
@@ -85,13 +90,14 @@ def _curves(path: Path) -> Iterator[pd.DataFrame]:
         bounded = verdict == "resolved"
         bound_rate = _geometric_mean(1 - rates[r, i] * smallest[i]) if bounded else 1.0
         yield pd.DataFrame({
-            "dataset": path.stem, "activation": about["activation"], "depth": depth,
+            "dataset": path.parts[-2], "activation": about["activation"], "depth": depth,
             "width": about["width"], "n": about["n"], "rule": rule, "seeds": seeds,
             "learning_rate": _geometric_mean(rates[r, i]), "verdict": verdict,
             "kappa": _geometric_mean(kappa[i]), "bound_rate": bound_rate,
             "log_rate_std": late[r, i].std(ddof=1) if seeds > 1 else np.nan,
             "measured_rate": np.exp(late[r, i].mean()), "step": shown,
             "residual": np.exp(relative[r, i, shown]), "bound": bound_rate**shown,
+            "linearised": np.exp(predicted[r, i, shown]),
         })  # fmt: skip
 
 
@@ -122,6 +128,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             for depth, colour in style.depth_colours_of(numbers.depth).items():
                 curve = curves[curves.depth == depth]
                 axes.plot(curve.step, curve.residual, color=colour, label=f"$L$ = {depth}")
+                axes.plot(curve.step, curve.linearised, ":", color=colour, linewidth=0.8)
                 curve = curve[curve.verdict == "resolved"]
                 axes.plot(curve.step, curve.bound, "--", color=colour, linewidth=0.8)
             axes.set_yscale("log")
@@ -134,6 +141,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         row[0].set_ylabel(f"{title(dataset)}, {sizes}\nresidual, relative")
     if (numbers.verdict == "resolved").any():
         panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.8, label="bound")
+    panels[0, 0].plot([], [], ":", color=style.GREY, linewidth=0.8, label="constant NTK")
     style.key_below(figure, panels[0, 0])
     return figure
 

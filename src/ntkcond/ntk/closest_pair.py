@@ -177,6 +177,16 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
     )
 
 
+def smallest_angle(factors: Sequence[LayerGradient]) -> float:
+    """That of the closest pair, in degrees; nan if fewer than two gradients do not vanish."""
+    if len(factors[0].forward) < 2:
+        return math.nan
+    try:
+        return closest_pair(factors).angle_deg
+    except UserError:
+        return math.nan
+
+
 @np.errstate(over="ignore", invalid="ignore")  # told as a UserError
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
     """The gradients that do not vanish. No norm is squared, which might leave float64's range."""

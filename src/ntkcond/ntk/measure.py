@@ -14,7 +14,7 @@ from ntkcond.arrays.half import Half
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import MLP, LayerGradient
 from ntkcond.ntk import infinite_width
-from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half
 from ntkcond.ntk.infinite_width import (
     gradient_angle,
@@ -23,7 +23,6 @@ from ntkcond.ntk.infinite_width import (
 )
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, rounding, spectrum_record
-from ntkcond.run.errors import UserError
 
 
 def measure(
@@ -55,14 +54,14 @@ def _of_seed(
     """The rows of one seed. inputs: (blocks, n, d); distinct: the samples of the angle, float64."""
     by_half = inputs.shape[1] > FULL_SPECTRUM_UP_TO
     if network.width == math.inf:
-        angle = _smallest_angle(distinct, network)
+        angle = _at_infinite_width(distinct, network)
         ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
 
         def kernel(samples: np.ndarray) -> Array | Half:
             return ntk(samples, network)
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
-        angle = _angle(network.layer_gradients(put(distinct, device), weights))
+        angle = smallest_angle(network.layer_gradients(put(distinct, device), weights))
         empirical = empirical_ntk_half if by_half else empirical_ntk
 
         def kernel(samples: np.ndarray) -> Array | Half:
@@ -80,18 +79,10 @@ def _of_seed(
     ]
 
 
-def _angle(factors: list[LayerGradient]) -> float:
-    """min φ in degrees; nan if fewer than two gradients do not vanish."""
-    try:
-        return closest_pair(factors).angle_deg
-    except UserError:
-        return math.nan
-
-
-def _smallest_angle(distinct: np.ndarray, network: MLP) -> float:
+def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
     """min φ at infinite width: of the closest inputs where φ grows with θ_in, as it does for every
     activation here up to 90°; else of all pairs."""
-    closest = _angle([LayerGradient(distinct, None)])
+    closest = smallest_angle([LayerGradient(distinct, None)])
     if (network.activation.linear and not network.bias) or math.isnan(closest):
         return closest
     theta = np.linspace(0, math.pi, 361)

@@ -69,7 +69,7 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
             known_here = config["datasets"]
             _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
             _check_raw_files(config, name, project, scan)
-    for figure in ("fig3", "fig_descent"):
+    for figure in ("fig3", "fig_descent", "fig_evolution"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
                 raise UserError(f"figures.{figure}: {name} has no labels to learn. Remove {name}")
@@ -199,6 +199,22 @@ def sweep(config: dict, kind: str, name: str, network: str) -> dict:
     elif kind == "first_layer":  # the network of Thm 5.1
         found |= {"depths": [1], "trainable": "first"}
     return found
+
+
+def descent_widths(config: dict, name: str, every: bool) -> list[int]:
+    """The data set's width; or with those of fig_evolution."""
+    own = experiment(config, name)["width"]
+    return sorted({own, *(config["descent"]["widths"] if every else ())})
+
+
+def descent(config: dict, name: str, width: int) -> dict:
+    """The settings of a job of gradient descent; at widths of fig_evolution alone, at the learning
+    rate of each depth alone."""
+    defaults = experiment(config, name)
+    found = {key: value for key, value in config["descent"].items() if key != "widths"}
+    found |= {key: defaults[key] for key in (*TRAINED, "block") if key in defaults}
+    rules = ["common", "own"] if width == defaults["width"] else ["own"]
+    return {**found, "width": width, "rules": rules}
 
 
 def architectures(config: dict) -> dict[str, str]:

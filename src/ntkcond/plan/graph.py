@@ -32,7 +32,7 @@ PATTERNS = {  # of the output of each computing rule
     "closest_pair": "results/angles/{dataset}/{network}/depth{depth}.h5",
     "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
     "architecture": "results/architectures/{dataset}/{architecture}.h5",
-    "descent": "results/descent/{dataset}.h5",
+    "descent": "results/descent/{dataset}/width{width}.h5",
     "sgd": "results/training/{dataset}/depth{depth}.h5",
 }
 # With `{sweep}` and so on as groups; a name of a data set or network has no slash.
@@ -116,12 +116,13 @@ class Graph:
 
     def _knows(
         self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width",
-        architecture: str = "plain",
+        architecture: str = "plain", width: str = "1",
     ) -> bool:  # fmt: skip
         """Whether the config has what the wildcards name."""
         known = dataset in self.config["datasets"] and network in ACTIVATIONS
         known = known and architecture in settings.architectures(self.config)
-        return known and depth.isdecimal() and sweep in settings.SWEEPS
+        known = known and depth.isdecimal() and width.isdecimal()
+        return known and sweep in settings.SWEEPS
 
     def upstream(self, job: Job) -> Iterator[Job]:
         """The job and all that it depends on, inputs first, each once."""
@@ -233,13 +234,9 @@ class Graph:
             inputs["file"] = (self._in_project(file),)
         return {"inputs": inputs, "settings": {"architecture": architecture, **values}}
 
-    def _descent(self, dataset: str) -> dict:
-        experiment = settings.experiment(self.config, dataset)
-        values = {key: experiment[key] for key in (*settings.TRAINED, "block") if key in experiment}
-        return {
-            "inputs": self._samples(dataset),
-            "settings": {**self.config["descent"], **values},
-        }
+    def _descent(self, dataset: str, width: str) -> dict:
+        values = settings.descent(self.config, dataset, int(width))
+        return {"inputs": self._samples(dataset), "settings": values}
 
     def _sgd(self, dataset: str, depth: str) -> dict:
         values = settings.training(self.config, dataset)
@@ -308,7 +305,11 @@ class Graph:
                 if architecture not in ON_IMAGES or settings.shape(self.config, dataset)
             ]
         elif rule == "descent":
-            wildcards = [{"dataset": dataset} for dataset in self._shown(name)]
+            wildcards = [
+                {"dataset": dataset, "width": str(width)}
+                for dataset in self._shown(name)
+                for width in settings.descent_widths(self.config, dataset, every=bool(sweep))
+            ]
         else:
             wildcards = [
                 {"dataset": dataset, "network": network, "depth": str(depth)}

@@ -19,7 +19,7 @@ NEEDS: dict[str, Callable[..., Need]] = {
     "closest_pair": needs.angle_need,
     "sweep": needs.sweep_need,
     "architecture": needs.architecture_need,
-    "descent": needs.kernel_need,
+    "descent": needs.descent_need,
     "sgd": needs.train_need,
 }
 WORK: dict[str, Callable[..., Work]] = {
@@ -146,9 +146,9 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         sizes |= {"blocks": run["blocks"], "pixels": math.prod(image[1:]) if convolves else 0}
         sizes["features"] = image[0] if convolves else features
     elif rule == "descent":
-        run = settings["descent"]
-        sizes |= {"depth": max(run["depths"]), "steps": run["steps"]}
-        sizes["runs"] = 2 * len(run["depths"]) * len(run["seeds"])
+        run = config.descent(settings, name, int(wildcards["width"]))
+        sizes |= {"depth": max(run["depths"]), "width": run["width"], "steps": run["steps"]}
+        sizes["runs"] = len(run["rules"]) * len(run["depths"]) * len(run["seeds"])
     elif rule == "sweep":  # at its largest
         sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
         sizes |= {

@@ -110,6 +110,7 @@ class Plan:
             "architecture": "|".join(config.architectures(config_)),
             "sweep": "|".join(config.SWEEPS),
             "depth": r"\d+",
+            "width": r"\d+",
         }
         self._at_start()
 

@@ -91,6 +91,12 @@ def sweep_need(
     return kernel._replace(bytes=max(angle, kernel.bytes + _spectrum(block) + bands))
 
 
+def descent_need(block: int, features: int, depth: int, width: int) -> Need:
+    """Weights and gradients, an NTK at the start and one on the way, with their eigenvectors."""
+    kernel = kernel_need(block, block, features, depth, width)
+    return kernel._replace(bytes=kernel.bytes + 6 * FLOAT64 * block**2)
+
+
 def architecture_need(
     block: int, samples: int, features: int, depth: int, width: int, pixels: int
 ) -> Need:

@@ -1,14 +1,18 @@
-"""Gradient descent at several depths and its NTK's bound: results/descent/{dataset}.h5."""
+"""Gradient descent at several depths, its NTK's bound, and the NTK on the way:
+results/descent/{dataset}/width{width}.h5."""
 
 import math
 from argparse import Namespace
+from collections.abc import Iterator
 from itertools import islice
 
 import h5py
 import numpy as np
 
-from ntkcond.arrays.backend import Array, put, xp
-from ntkcond.networks.mlp import MLP
+from ntkcond.arrays.backend import Array, put, to_numpy
+from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.networks.mlp import MLP, LayerGradient
+from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.spectrum import diagonal, rounding, spectrum_record
@@ -16,18 +20,26 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import kernel_need
+from ntkcond.run.needs import descent_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
-from ntkcond.training import descent
+from ntkcond.training import descent, evolution
+from ntkcond.training.descent import State
+from ntkcond.training.evolution import Modes
 
-RULES = ("common", "own")  # one learning rate for all depths, or 1/λ_max for each
+ON_THE_WAY = ("change", "alignment", "min_angle_deg", "kappa", "kappa_lower", "verdict")
 
 
 def main(arguments: Namespace) -> None:
-    """Writes residual (rules, depths, seeds, steps + 1), ‖f(X) − y‖ before each step and after the
-    last; learning_rate (rules, depths, seeds); and of the NTK at initialisation each entry of
-    `spectrum_record` but the eigenvalues, (depths, seeds).
+    """Writes, of every rule of --rules, depth and seed, in this order:
+
+    residual and linearised, (…, steps + 1): ‖f(X) − y‖ before each step and after the last, and
+    were the NTK constant (`ntkcond.training.evolution.linearised`); learning_rate (…). Of the NTK
+    at initialisation, (depths, seeds): each entry of `spectrum_record` but the eigenvalues; and
+    modes/, (depths, seeds, n) each, of `ntkcond.training.evolution.Modes`. Of the NTKs at the steps
+    `watched` (T,): evolution/, (…, T) each: change and alignment (`ntkcond.training.evolution`),
+    min_angle_deg among different samples, kappa, kappa_lower, verdict; nan and "" after a run has
+    diverged.
 
     X: the data set's first n samples. y: `ntkcond.training.descent.signs` of their labels. A common
     learning rate is the largest that suits all depths of a seed, 1 over their largest λ_max. Where
@@ -39,45 +51,85 @@ def main(arguments: Namespace) -> None:
     inputs, labels = _samples(a)
     n, features = inputs.shape
     x = put(inputs.astype(np.float64), device)
-    y = put(descent.signs(labels), device)
-    require_memory(kernel_need(n, n, features, max(a.depths), a.width), device)
+    signs = descent.signs(labels)
+    y = put(signs, device)
+    require_memory(descent_need(n, features, max(a.depths), a.width), device)
+    distinct = distinct_rows(inputs).index
     networks = [network_options.network(a, depth=depth) for depth in a.depths]
-    spectra = [
-        _spectrum(inputs, x, network, network.initial_weights(seed, features, device))
-        for network in networks
-        for seed in a.seeds
-    ]
-    shape = len(a.depths), len(a.seeds)
-    columns = {
-        name: np.array([spectrum[name] for spectrum in spectra]).reshape(shape)
-        for name in spectra[0]
-    }
-    largest = columns["lambda_max"]
-    largest = np.stack([np.broadcast_to(largest.max(axis=0), shape), largest])
-    rates = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
-    residuals = np.full((len(RULES), len(a.depths), len(a.seeds), a.steps + 1), math.nan)
 
-    runs = progress(
-        np.ndindex(residuals.shape[:3]), residuals[..., 0].size, f"descent {a.dataset.stem}"
-    )
+    def path(i: int, j: int, learning_rate: float) -> Iterator[State]:
+        weights = networks[i].initial_weights(a.seeds[j], features, device)
+        return descent.descend(x, y, weights, networks[i], learning_rate)
+
+    def on_the_way(kernel: Array, state: State, i: int) -> dict:
+        record = _record(kernel, inputs, networks[i])
+        chosen = (LayerGradient(*(_rows(part, distinct) for part in g)) for g in state.gradients)
+        return {name: record[name] for name in ("kappa", "kappa_lower", "verdict")} | {
+            "alignment": evolution.alignment(to_numpy(kernel), signs),
+            "min_angle_deg": smallest_angle(list(chosen)),
+        }
+
+    shape = len(a.depths), len(a.seeds)
+    columns: dict[str, np.ndarray] = {}
+    modes = Modes(*(np.empty((*shape, n)) for _ in Modes._fields))
+    for i, j in np.ndindex(shape):
+        with np.errstate(over="ignore", invalid="ignore"):  # told as a UserError
+            state = next(path(i, j, 0.0))
+            kernel = empirical_ntk(state.gradients)
+        if not np.isfinite(to_numpy(kernel)).all():
+            raise UserError(
+                f"the NTK at depth {a.depths[i]} is beyond the range of float64. Lower"
+                " descent.depths, or scale the samples down"
+            )
+        for name, value in _record(kernel, inputs, networks[i]).items():
+            kind = object if isinstance(value, str) else type(value)
+            columns.setdefault(name, np.empty(shape, kind))[i, j] = value
+        found = evolution.modes(to_numpy(kernel), signs, to_numpy(state.residual))
+        for values, value in zip(modes, found, strict=True):
+            values[i, j] = value
+
+    steps, watched = a.steps, evolution.watched(a.steps)
+    own = columns["lambda_max"]
+    common = np.broadcast_to(own.max(axis=0), shape)
+    largest = np.stack([{"common": common, "own": own}[rule] for rule in a.rules])
+    rates = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    residuals = np.full((*rates.shape, steps + 1), math.nan)
+    linearised = np.empty_like(residuals)
+    seen = {name: np.full((*rates.shape, len(watched)), math.nan) for name in ON_THE_WAY}
+    seen["verdict"] = np.full((*rates.shape, len(watched)), "", object)
+
+    runs = progress(np.ndindex(rates.shape), rates.size, f"descent {a.dataset.stem} m={a.width}")
     with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is recorded as such
         for rule, i, j in runs:
+            start = Modes(*(values[i, j] for values in modes))
+            linearised[rule, i, j] = evolution.linearised(start, rates[rule, i, j], steps)
             if rule and rates[rule, i, j] == rates[0, i, j]:  # the same run again
-                residuals[rule, i, j] = residuals[0, i, j]
+                for values in (residuals, *seen.values()):
+                    values[rule, i, j] = values[0, i, j]
                 continue
-            weights = networks[i].initial_weights(a.seeds[j], features, device)
-            path = descent.descend(x, y, weights, networks[i], rates[rule, i, j])
-            for step, residual in enumerate(islice(path, a.steps + 1)):
-                residuals[rule, i, j, step] = residual
-                if not math.isfinite(residual):
+            for step, state in enumerate(islice(path(i, j, rates[rule, i, j]), steps + 1)):
+                residuals[rule, i, j, step] = state.norm
+                if not math.isfinite(state.norm):
                     break
+                if step not in watched:
+                    continue
+                kernel = empirical_ntk(state.gradients)
+                if step == 0:
+                    first = to_numpy(kernel)
+                if np.isfinite(to_numpy(kernel)).all():
+                    found = on_the_way(kernel, state, i)
+                    found["change"] = evolution.relative_change(to_numpy(kernel), first)
+                    for name, value in found.items():
+                        seen[name][rule, i, j, watched.index(step)] = value
     with write_hdf5(a.output, a.record) as file:
-        file["residual"] = residuals
-        file["learning_rate"] = rates
-        for name, values in columns.items():
-            file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
+        kept = {"residual": residuals, "linearised": linearised, "learning_rate": rates, **columns}
+        kept |= {f"modes/{name}": values for name, values in modes._asdict().items()}
+        kept |= {"watched": watched, **{f"evolution/{name}": v for name, v in seen.items()}}
+        for name, values in kept.items():
+            text = name.endswith("verdict")
+            file[name] = values.astype(h5py.string_dtype()) if text else values
         file.attrs.update(
-            network_options.settings(a), depths=a.depths, seeds=a.seeds, n=n, rules=RULES,
+            network_options.settings(a), depths=a.depths, seeds=a.seeds, n=n, rules=a.rules,
             steps=a.steps,
         )  # fmt: skip
 
@@ -98,19 +150,14 @@ def _samples(a: Namespace) -> tuple[np.ndarray, np.ndarray]:
     return x, labels
 
 
-@np.errstate(over="ignore", invalid="ignore")  # told as a UserError
-def _spectrum(
-    inputs: np.ndarray, x: Array, network: MLP, weights: list[Array]
-) -> dict[str, float | int | str]:
-    """The spectrum's record of one NTK. inputs: x as the data set has it, on the host."""
-    kernel = empirical_ntk(network.layer_gradients(x, weights))
-    if not xp(kernel).isfinite(kernel).all():
-        raise UserError(
-            f"the NTK at depth {network.depth} is beyond the range of float64. Lower"
-            " descent.depths, or scale the samples down"
-        )
+def _rows(part: Array | None, index: np.ndarray) -> Array | None:
+    return None if part is None else part[put(index, part.device)]
+
+
+def _record(kernel: Array, inputs: np.ndarray, network: MLP) -> dict[str, float | int | str]:
+    """Its spectrum, but the eigenvalues. inputs: as the data set has them."""
     # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-    error = rounding(network, x.shape[1]) * float(diagonal(kernel).sum())
+    error = rounding(network, inputs.shape[1]) * float(diagonal(kernel).sum())
     record = spectrum_record(kernel, rank_bound(inputs, network), error)
     return {name: value for name, value in record.items() if name != "eigenvalues"}
 
@@ -118,6 +165,10 @@ def _spectrum(
 if __name__ == "__main__":
     options = network_options.parser(__doc__, without={"depth", *network_options.NTK_ONLY})
     options.add_argument("--depths", type=command.whole_numbers, required=True)
+    options.add_argument(
+        "--rules", type=lambda text: text.split(","), required=True,
+        help="of the learning rate: common (one for all depths), own (1/λ_max of each), or both",
+    )  # fmt: skip
     options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
     options.add_argument("--steps", type=command.at_least(1), required=True)
     command.run(main, options)

@@ -6,11 +6,25 @@ descent, the link behind the paper's Section 6. Wide networks keep their NTK; th
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ntkcond.arrays.backend import Array, xp
-from ntkcond.networks.mlp import MLP
+from ntkcond.networks.mlp import MLP, LayerGradient
+
+
+class State(NamedTuple):
+    """Of a network before a step: the residual r = f(X) − y, (n,), and the gradients of f, factored
+    (`ntkcond.networks.mlp.MLP.layer_gradients`)."""
+
+    residual: Array
+    gradients: list[LayerGradient]
+
+    @property
+    def norm(self) -> float:
+        """‖r‖."""
+        return float(xp(self.residual).linalg.vector_norm(self.residual))
 
 
 def signs(labels: np.ndarray) -> np.ndarray:
@@ -30,17 +44,16 @@ def descend(
     weights: Sequence[Array],
     network: MLP,
     learning_rate: float,
-) -> Iterator[float]:
-    """‖f(X) − y‖ before each step, for ever; changes the weights in place.
+) -> Iterator[State]:
+    """The network before each step, for ever; changes the weights in place.
 
     x: (n, d), y: (n,), weights: W¹ … Wᴸ⁺¹ with one output, all float64 and trained. One step:
     Wˡ ← Wˡ − η Σᵢ rᵢ δˡᵢ αˡ⁻¹ᵢᵀ.
     """
-    functions = xp(x)
     while True:
         factors = network.layer_gradients(x, weights)
         residual = (factors[-1].forward @ weights[-1].T)[:, 0] - y
-        yield float(functions.linalg.vector_norm(residual))
+        yield State(residual, factors)
         step = learning_rate * residual
         for w, (forward, backward) in zip(weights, factors, strict=True):
             if backward is None:  # of the last layer: δ = 1

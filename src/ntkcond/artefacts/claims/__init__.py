@@ -32,7 +32,8 @@ SPEC = Spec(
     inputs=(
         "conditioning", "angles", "fig3", "fig_activations", "fig_activations_ntk", "fig_width",
         "fig_architectures", "fig_infinite_depth", "fig_weight_scale", "fig_descent",
-        "table_epochs", "table_generalization", "sweep/first_layer", "sweep/infinite",
+        "fig_evolution", "table_epochs", "table_generalization", "sweep/first_layer",
+        "sweep/infinite",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),

@@ -48,7 +48,7 @@ def _trained(x: np.ndarray, network: MLP, seed: int, steps: int) -> tuple[np.nda
     before = empirical_ntk(network.layer_gradients(x, weights))
     rate = 1 / np.linalg.eigvalsh(before)[-1]
     path = descend(x, y, weights, network, rate)
-    residuals = np.fromiter(itertools.islice(path, steps + 1), float)
+    residuals = np.array([state.norm for state in itertools.islice(path, steps + 1)])
     after = empirical_ntk(network.layer_gradients(x, weights))
     return residuals, float(np.linalg.norm(after - before) / np.linalg.norm(before))
 

@@ -28,6 +28,7 @@ LEVEL = 0.05  # of all comparisons of a data set's accuracies together (Bonferro
 WHOLE_EPOCHS = 1 / 12  # variance of what is rounded up to an epoch
 # of the relative residual, as in fig_descent, of whose code and look this is no part
 FLOOR = 1e-12
+QUARTER = 1.25  # by which κ may change
 Table = pd.DataFrame
 CLAIMS = Claims()
 
@@ -138,6 +139,67 @@ def descends_faster(fig_descent: Table) -> Findings:
             f"{title(dataset)}, η = 1/λ_max of each, L = {depths}",
             "steps in depth with which the residual falls faster", f"{count} of {count}",
             f"{(np.diff(logs) > 0).sum()} of {count}", ", ".join(words), verdict,
+        )  # fmt: skip
+
+
+def _falls_with_width(fig_evolution: Table, name: str, quantity: str) -> Findings:
+    """At the end of training, between the smallest and the largest width: by intervals that do not
+    meet."""
+    last = fig_evolution[
+        fig_evolution.step == fig_evolution.groupby("dataset").step.transform("max")
+    ]
+    for (dataset, depth), rows in last.groupby(["dataset", "depth"], sort=False):
+        rows = rows.sort_values("width")
+        if len(rows) < 2:
+            continue
+        narrow, wide = rows.iloc[0], rows.iloc[-1]
+        verdict = UNDECIDED
+        if wide[f"{name}_high"] < narrow[f"{name}_low"]:
+            verdict = HOLDS
+        elif wide[f"{name}_low"] > narrow[f"{name}_high"]:
+            verdict = FAILS
+        ends = (
+            f"{short(row[f'{name}_low'])} to {short(row[f'{name}_high'])}" for row in (narrow, wide)
+        )
+        yield judged(
+            f"{title(dataset)}, L = {depth}, m = {', '.join(map(str, rows.width))}", quantity,
+            "falls", ", ".join(map(short, rows[f"{name}_mean"])),
+            f"95 % intervals of the ends: {'; '.join(ends)}", verdict,
+        )  # fmt: skip
+
+
+@CLAIMS.add(
+    "ours-6-change", "ours; on v1 and ICLR §6; newest §2 and §5",
+    "On data, the wider the network, the less its NTK changes in training.",
+)  # fmt: skip
+def changes_less(fig_evolution: Table) -> Findings:
+    return _falls_with_width(fig_evolution, "change", "‖K − K₀‖/‖K₀‖ after training")
+
+
+@CLAIMS.add(
+    "ours-6-prediction", "ours; on v1 and ICLR §6; newest §2 and §5",
+    "The wider the network, the closer gradient descent is to what its NTK at the start predicts.",
+)  # fmt: skip
+def is_predicted(fig_evolution: Table) -> Findings:
+    return _falls_with_width(fig_evolution, "linearised_error", "largest error of the residual")
+
+
+@CLAIMS.add(
+    "ours-6-kappa", "ours; on v1 and ICLR §6; newest §2 and §5",
+    "At the data set's width, κ after training is within a quarter of κ at the start.",
+)  # fmt: skip
+def keeps_kappa(fig_evolution: Table) -> Findings:
+    """By its 95 % interval."""
+    own = fig_evolution[fig_evolution.own_width]
+    last = own[own.step == own.groupby("dataset").step.transform("max")]
+    for row in last.dropna(subset="kappa_ratio_mean").itertuples():
+        low, mean, high = row.kappa_ratio_low, row.kappa_ratio_mean, row.kappa_ratio_high
+        inside, outside = 1 / QUARTER <= low <= high <= QUARTER, not 1 / QUARTER <= mean <= QUARTER
+        yield judged(
+            f"{title(row.dataset)}, L = {row.depth}, m = {row.width}, {row.step} steps",
+            "κ after training, in units of κ at the start", f"{1 / QUARTER:g} to {QUARTER:g}",
+            short(mean), f"95 % interval {short(low)} to {short(high)}, {row.seeds} seeds",
+            HOLDS if inside else FAILS if outside else UNDECIDED,
         )  # fmt: skip
 
 
