@@ -5,7 +5,8 @@
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
 #                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
-# make small      figure 3 of 10,000 samples each, kept in docs/full-size (an hour; downloads the data)
+# make small      figure 3 of 10,000 samples each, gradient descent on 512 of them, kept in docs/full-size
+#                 (two hours; downloads the data)
 # make whole      κ of whole data sets in one NTK, and the claims on them, kept in docs/full-size (hours,
 #                 18 GB of memory; resumes; downloads the data)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
@@ -52,10 +53,13 @@ full-size: $(READY)
 
 # SUBSET=train-clean-100 if that part of LibriSpeech is there. What cannot be had is left out and named.
 SUBSET ?= dev-clean
-TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenance/fig3.json
+DESCENTS := fig_descent fig_evolution fig_spectrum
+TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenance/fig3.json \
+  $(foreach figure,$(DESCENTS),$(figure).png $(figure).pdf $(figure).csv provenance/$(figure).json)
 small: $(READY)
 	mkdir -p runs/small docs/full-size
-	.venv/bin/snakemake --cores $(CORES) results/fig3.pdf results/table_epochs.md --directory runs/small \
+	.venv/bin/snakemake --cores $(CORES) results/fig3.pdf results/table_epochs.md \
+	  $(DESCENTS:%=results/%.pdf) --directory runs/small \
 	  --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
 	  'datasets={librispeech: {subset: $(SUBSET)}}'
 	cp $(addprefix runs/small/results/,$(TRAINED)) docs/full-size/

@@ -142,7 +142,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     if (numbers.verdict == "resolved").any():
         panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.8, label="bound")
     panels[0, 0].plot([], [], ":", color=style.GREY, linewidth=0.8, label="constant NTK")
-    style.key_below(figure, panels[0, 0])
+    style.key_below(figure, panels[0, 0], columns=4)
     return figure
 
 

@@ -26,7 +26,8 @@ Kₜ; the smallest angle between gradients; the centred alignment of Kₜ with t
 and Rostamizadeh 2012), 1 where Kₜ is their product. **Below**, at the last step, against the width:
 the change; κ of Kₜ over that of K₀; the alignment; and how far the residual ‖f(X) − y‖ is from what
 K₀ predicts, were it constant: the largest difference of all steps, relative to the residual at the
-start. Where κ is not resolved for an initialisation, a depth has none.
+start. Where κ is not resolved for an initialisation, a depth has none. The columns ``_power`` have
+the powers of m by which the change and the error of the prediction fall.
 
 **The paper** takes the NTK of wide networks to be almost constant in training, so that κ at the
 start decides the rate. This figure shows how far that holds at its width, m = 512, and below.
@@ -47,6 +48,7 @@ BELOW = {
     "alignment": "alignment with labels",
     "linearised_error": "error of the prediction",
 }
+POWERS = ("change", "linearised_error")
 LOG = ("change", "kappa", "kappa_ratio", "linearised_error")
 
 
@@ -55,11 +57,45 @@ def table(descent_widths: Sequence[Path]) -> pd.DataFrame:
     1/λ_max: for each of `ABOVE` and `BELOW`, _mean, _low and _high over seeds (95 % t interval;
     geometric mean of those of LOG). linearised_error: the largest difference of the residual from
     its prediction up to this step, relative to the start. own_width: whether it is the data set's.
-    """
-    return pd.concat(map(pd.DataFrame, map(_rows, descent_widths)), ignore_index=True)
+    change_power and linearised_error_power, of the last step: p of mᵖ, fitted for each seed over
+    all widths, with the same columns; empty for one width."""
+    runs = pd.concat(map(_runs, descent_widths), ignore_index=True)
+    rows = []
+    for point, own in runs.groupby([*CURVE, "step"], sort=False):
+        first = own.iloc[0]
+        row = dict(zip([*CURVE, "step"], point, strict=True))
+        row |= {"own_width": first.own_width, "n": first.n, "seeds": len(own)}
+        for name in dict.fromkeys((*ABOVE, *BELOW)):
+            mean = interval.geometric if name in LOG else interval.t_interval
+            row |= interval.columns(name, mean(own[name].to_numpy()))
+        rows.append(row)
+    numbers = pd.DataFrame(rows)
+    last = runs[runs.step == runs.groupby("dataset").step.transform("max")]
+    for name in POWERS:
+        powers = [
+            {**dict(zip(CURVE[:3], curve, strict=True)), **dict(_power(own, name))}
+            for curve, own in last.groupby(CURVE[:3], sort=False)
+        ]
+        ends = numbers.step == numbers.groupby("dataset").step.transform("max")
+        found = numbers[CURVE[:3]].merge(pd.DataFrame(powers), on=CURVE[:3])
+        for column in found.columns[3:]:
+            numbers[column] = found[column].where(ends)
+    return numbers
 
 
-def _rows(path: Path) -> Iterator[dict]:
+def _power(runs: pd.DataFrame, name: str) -> Iterator[tuple[str, float]]:
+    """Of the runs of a curve, at all widths."""
+    values = runs.pivot(index="width", columns="seed", values=name)
+    powers = np.full(values.shape[1], np.nan)
+    with np.errstate(divide="ignore"):
+        logs = np.log(values)
+    if len(values) > 1 and np.isfinite(logs).all(axis=None):
+        powers = np.polyfit(np.log(values.index), logs, 1)[0]
+    yield from interval.columns(f"{name}_power", interval.t_interval(powers))
+
+
+def _runs(path: Path) -> pd.DataFrame:
+    """A row for each depth, seed and step that was watched."""
     with read_hdf5(path) as file:
         about = dict(file.attrs)
         rules = list(about["rules"])
@@ -72,17 +108,14 @@ def _rows(path: Path) -> Iterator[dict]:
     seen["kappa_ratio"] = seen["kappa"] / seen["kappa"][..., :1]
     error = abs(residual - linearised) / residual[..., :1]
     seen["linearised_error"] = np.maximum.accumulate(error, axis=-1)[..., watched]
-    for i, depth in enumerate(about["depths"]):
-        for k, step in enumerate(watched):
-            row = {
-                "dataset": path.parts[-2], "activation": about["activation"], "depth": depth,
-                "width": about["width"], "own_width": "common" in rules, "n": about["n"],
-                "seeds": residual.shape[1], "step": step,
-            }  # fmt: skip
-            for name, values in seen.items():
-                mean = interval.geometric if name in LOG else interval.t_interval
-                row |= interval.columns(name, mean(values[i, :, k]))
-            yield row
+    points = pd.MultiIndex.from_product(
+        [about["depths"], about["seeds"], watched], names=["depth", "seed", "step"]
+    )
+    columns = {name: values.ravel() for name, values in seen.items()}
+    return pd.DataFrame(columns, index=points).reset_index().assign(
+        dataset=path.parts[-2], activation=about["activation"], width=about["width"],
+        own_width="common" in rules, n=about["n"],
+    )  # fmt: skip
 
 
 @style.look()
@@ -101,8 +134,6 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         width = of_steps.width.iloc[0]
         above[0].set_title(f"{title(dataset)}, $n$ = {first.n}, $m$ = {width}")
         below[0].set_title(f"after {rows.step.max()} steps")
-        for axes in below:
-            style.sizes_axis(axes, rows.width)
     style.key_below(figure, panels[0, 0])
     return figure
 
@@ -116,8 +147,10 @@ def _row(panels: Sequence[Axes], rows: pd.DataFrame, x: str, words: dict, colour
                       marker="o" if x == "width" else None)  # fmt: skip
             style.shade(axes, curve[x], low, high, colour)
         axes.set_ylabel(label)
-        if name in LOG:
-            axes.set_yscale("log")
+        if x == "width":
+            style.sizes_axis(axes, rows.width)
+        if name in LOG and name != "kappa_ratio":
+            style.plain_log(axes)
         if x == "step":
             axes.set_xscale("log")
         axes.set_xlabel("step" if x == "step" else "width $m$")
