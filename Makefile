@@ -9,6 +9,8 @@
 #                 (two hours; downloads the data)
 # make whole      κ of whole data sets in one NTK, and the claims on them, kept in docs/full-size (hours,
 #                 18 GB of memory; resumes; downloads the data)
+# make table-1    Table 1 of the newest version, one depth of it: DEPTH=3 RATE=32; kept in docs/full-size
+#                 (up to an hour each; resumes; downloads MNIST)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
@@ -27,7 +29,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision full-size small whole images bench gpu dag lock clean-venv
+.PHONY: figures report test faults precision full-size small table-1 whole images bench gpu dag lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -72,6 +74,24 @@ whole: $(READY)
 	cp $(addprefix runs/whole/results/,$(WHOLE)) docs/full-size/
 	cp runs/whole/results/claims.csv docs/full-size/claims_whole.csv
 	cp runs/whole/results/claims.md docs/full-size/claims_whole.md
+
+# One depth, at a learning rate; then the tables of all depths that are kept.
+DEPTH ?= 3
+RATE ?= 32
+TABLE_1 := docs/full-size/table_1
+JOINED := .venv/bin/python -m ntkcond.steps.artefact
+table-1: $(READY)
+	mkdir -p runs/table-1 $(TABLE_1)/mnist
+	.venv/bin/snakemake --cores $(CORES) results/training/mnist/depth$(DEPTH).h5 --directory runs/table-1 \
+	  --configfile config/table_1.yaml \
+	  --config data_dir=$(DATA) 'training={depths: [$(DEPTH)], learning_rates: [$(RATE)]}'
+	cp runs/table-1/results/training/mnist/depth$(DEPTH).h5 $(TABLE_1)/mnist/
+	$(JOINED) training --input sgd $$(ls -v $(TABLE_1)/mnist/*.h5) --output runs/table-1/training.csv
+	$(JOINED) table_generalization --input training runs/table-1/training.csv \
+	  --settings '{"rate_for": "depth"}' --output $(TABLE_1)/table_generalization.csv
+	$(JOINED) table_epochs --input training runs/table-1/training.csv \
+	  --settings '{"thresholds": [1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001]}' \
+	  --output $(TABLE_1)/table_epochs.csv
 
 images: $(TESTED)
 	mkdir -p runs/images
