@@ -28,6 +28,7 @@ OPERATIONS_PER_SECOND = 3e9
 EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
 # An entry of a kernel at infinite width, and each layer of it, at that rate.
 ANGLE, DUAL = 10_000, 3_400
+WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.watched`
 # Training is nothing but float32 products: 61e9 to 79e9 a second on one of these cores.
 FLOAT32_ADVANTAGE = 5
 GPU_AS_CORES = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
@@ -173,8 +174,11 @@ def train_work(
 
 
 def descent_work(block: int, features: int, depth: int, width: int, runs: int, steps: int) -> Work:
-    """A forward and a backward pass for each step of each run, of the deepest network."""
-    return Work(6 * runs * steps * block * (width * features + depth * width**2), 0)
+    """A forward and a backward pass for each step of each run, of the deepest network; NTKs on the
+    way and their eigenvalues."""
+    passes = 6 * steps * block * (width * features + depth * width**2)
+    kernels = WATCHED * (_kernel_operations(block, features, depth, width) + _spectrum(block))
+    return Work(runs * (passes + kernels), 0)
 
 
 def _spectrum(n: int, singular: bool = False) -> float:
