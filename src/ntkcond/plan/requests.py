@@ -1,12 +1,11 @@
 """What each job requests: threads, memory and time, from the sizes in the config alone."""
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ntkcond.datasets.registry import SOURCES
-from ntkcond.networks.architectures import ARCHITECTURES, ON_IMAGES
+from ntkcond.networks.architectures import seen_as
 from ntkcond.plan import cluster, config
 from ntkcond.plan.cluster import Work
 from ntkcond.run import needs
@@ -139,12 +138,10 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         sizes["runs"] = len(run["seeds"]) * len(run["learning_rates"])
     elif rule == "architecture":  # at its deepest
         run, image = config.architecture(settings, name), config.shape(settings, name)
-        built = wildcards["architecture"] in ARCHITECTURES
-        convolves = image and not (built and wildcards["architecture"] not in ON_IMAGES)
+        channels, pixels = seen_as(wildcards["architecture"], image, features)
         sizes |= {"depths": run["depths"], "depth": max(run["depths"]), "width": run["width"]}
         sizes |= {"seeds": len(run["seeds"]), "activations": len(run["activations"])}
-        sizes |= {"blocks": run["blocks"], "pixels": math.prod(image[1:]) if convolves else 0}
-        sizes["features"] = image[0] if convolves else features
+        sizes |= {"blocks": run["blocks"], "features": channels, "pixels": pixels}
     elif rule == "descent":
         run = config.descent(settings, name, int(wildcards["width"]))
         sizes |= {"depth": max(run["depths"]), "width": run["width"], "steps": run["steps"]}

@@ -14,7 +14,7 @@ import torch
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import ON_IMAGES
+from ntkcond.networks.architectures import seen_as
 from ntkcond.networks.modules import BUILDERS, drawn, own
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
@@ -42,8 +42,7 @@ def main(arguments: Namespace) -> None:
     blocks = min(a.blocks, len(x) // n)
     if not blocks:
         raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
-    convolves = bool(a.shape) and (bool(a.file) or a.architecture in ON_IMAGES)
-    features, pixels = (shape[0], math.prod(shape[1:])) if convolves else (x.shape[1], 0)
+    features, pixels = seen_as(a.architecture, a.shape or (), x.shape[1])
     sizes = n, len(x), features, max(a.depths), a.width, pixels
     require_memory(architecture_need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
