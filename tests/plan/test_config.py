@@ -21,7 +21,7 @@ from ntkcond.plan.config import (
 from ntkcond.plan.graph import Graph
 from ntkcond.run.errors import UserError
 from ntkcond.training.learning_rates import READINGS
-from ntkcond.training.sgd import CONVENTIONS
+from ntkcond.training.sgd import CONVENTIONS, LOSSES
 from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
@@ -259,6 +259,7 @@ def test_every_activation_of_the_registry_may_be_named():
 def test_the_schema_knows_the_conventions_and_readings_of_the_code():
     known = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]["training"]["properties"]
     assert known["convention"]["enum"] == list(CONVENTIONS)
+    assert known["loss"]["enum"] == list(LOSSES)
     assert known["rate_for"]["enum"] == list(READINGS)
 
 

@@ -48,9 +48,18 @@ class PlainNetwork(torch.nn.Module):
         return scale * x @ last.T
 
 
-def model(depth: int, convention: str = "authors", activation: str = "relu") -> Model:
+def model(
+    depth: int, convention: str = "authors", activation: str = "relu", loss: str = "cross_entropy"
+) -> Model:
     network = mlp(activation, depth, WIDTH)
-    return Model(network, sgd.layer_factors(network, FEATURES, convention))
+    return Model(network, sgd.layer_factors(network, FEATURES, convention), loss)
+
+
+def mean_loss(f: torch.Tensor, y: torch.Tensor, loss: str) -> torch.Tensor:
+    if loss == "cross_entropy":
+        return torch.nn.functional.cross_entropy(f, y)
+    one_hot = torch.nn.functional.one_hot(y, f.shape[1]).to(f.dtype)
+    return torch.nn.functional.mse_loss(f, one_hot) * f.shape[1] / 2
 
 
 def stacked(runs: list[Run], depth: int) -> list[torch.Tensor]:
@@ -65,22 +74,24 @@ def random_task(labels=(4, -1, 7)) -> sgd.Task:
     return sgd.classification(x, y, x_test, y_test)
 
 
+@pytest.mark.parametrize("loss_", sgd.LOSSES)
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 @pytest.mark.parametrize("convention", sgd.CONVENTIONS)
 @pytest.mark.parametrize("depth", [0, 1, 4])
-def test_a_step_is_that_of_autograd_and_torchs_sgd(depth, convention, activation):
+def test_a_step_is_that_of_autograd_and_torchs_sgd(depth, convention, activation, loss_):
     runs = [Run(1, 0.1), Run(1, 2.0), Run(32, 0.5)]
     weights = stacked(runs, depth)
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(len(runs), 9, FEATURES, generator=generator)
     y = torch.randint(CLASSES, (len(runs), 9), generator=generator)
     rates = torch.tensor([run.learning_rate for run in runs])
-    loss, right = sgd.sgd_step(weights, x, y, rates, model(depth, convention, activation))
+    trained = model(depth, convention, activation, loss_)
+    loss, right = sgd.sgd_step(weights, x, y, rates, trained)
     for r, run in enumerate(runs):
         plain = PlainNetwork(run.seed, depth, convention, activation)
         optimizer = torch.optim.SGD(plain.parameters(), lr=run.learning_rate)
         f = plain(x[r].double())
-        expected = torch.nn.functional.cross_entropy(f, y[r])
+        expected = mean_loss(f, y[r], loss_)
         expected.backward()
         optimizer.step()
         assert loss[r].item() == pytest.approx(9 * expected.item(), rel=1e-5)
@@ -117,6 +128,15 @@ def test_epochs_are_those_of_a_plain_loop_also_where_the_last_batch_is_smaller()
         assert epoch.wall_s > 0
         means.append(epoch.train_loss[0])
     assert means[2] < means[1] < means[0]  # it learns
+
+
+@pytest.mark.parametrize("loss", sgd.LOSSES)
+def test_the_test_loss_is_torchs(loss):
+    task, weights = random_task(), stacked([Run(1, 0.1), Run(32, 0.1)], 2)
+    found, _ = sgd.evaluate(weights, task.x_test, task.y_test, model(2, loss=loss))
+    for value, seed in zip(found, (1, 32), strict=True):
+        f = PlainNetwork(seed, 2, "authors")(task.x_test.double())
+        assert value.item() == pytest.approx(mean_loss(f, task.y_test, loss).item(), rel=1e-5)
 
 
 def test_all_runs_together_are_each_alone_also_beside_one_that_diverges():
@@ -300,8 +320,8 @@ def step(dataset: Path, output: Path, **changed) -> list[str]:
     """The command that trains four runs, one of which diverges."""
     words = {
         "dataset": dataset, "output": output, "depth": 2, "width": WIDTH, "activation": "relu",
-        "convention": "authors", "seeds": "1,32", "learning-rates": "0.1,1e9", "batch": 16,
-        "epochs": 40, "stop-below": 0, "tf32": False,
+        "convention": "authors", "loss": "cross_entropy", "seeds": "1,32",
+        "learning-rates": "0.1,1e9", "batch": 16, "epochs": 40, "stop-below": 0, "tf32": False,
         "threads": 1, "device": "cpu", "checkpoint-minutes": 0,
         **changed,
     }  # fmt: skip

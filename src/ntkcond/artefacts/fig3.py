@@ -21,13 +21,13 @@ SPEC = Spec(
     caption="""
 The training loss against the epoch, a curve for each depth L, from light to dark. Mean over seeds,
 which set the initialisation and the order of the samples; shade: their range. Nothing is smoothed:
-each point is the mean cross entropy, in nats, over the samples of one epoch, each before the step
-that uses it. Below, for each curve, the learning rate η with the lowest training loss in the last
-epoch of all that were tried (``rate_for``: for each depth, or one for all depths of a data set).
-Where runs end below a loss (``training.stop_below``), the best rate is the one that gets there
-first, and a curve ends with its first run. A rate marked * is at the edge of those tried; one
-beyond it may be better. *none*: at every rate a run diverged. As the last epoch alone decides, a
-rate whose loss jumps there is not chosen.
+each point is the mean loss over the samples of one epoch, each before the step that uses it. Below,
+for each curve, the learning rate η with the lowest training loss in the last epoch of all that were
+tried (``rate_for``: for each depth, or one for all depths of a data set). Where runs end below a
+loss (``training.stop_below``), the best rate is the one that gets there first, and a curve ends
+with its first run. A rate marked * is at the edge of those tried; one beyond it may be better.
+*none*: at every rate a run diverged. As the last epoch alone decides, a rate whose loss jumps there
+is not chosen.
 
 **The paper** (§6 and its Figure 3; Figure 4 of its newest version) states that a deeper ReLU
 network always converges faster than shallower ones. When you compare:
@@ -51,8 +51,9 @@ network always converges faster than shallower ones. When you compare:
 """,
 )
 
-PER_CURVE = ["width", "activation", "convention", "batch", "epochs", "samples", "tf32"]
+PER_CURVE = ["width", "activation", "convention", "loss", "batch", "epochs", "samples", "tf32"]
 OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
+LOSSES = {"cross_entropy": "nats", "square": "half the squared error"}
 SCALES = {
     "authors": "As in the authors’ scripts each layer is divided by the root of its input width.",
     "paper": "Eq. (1) is taken literally: the outputs start at the size of a sample’s norm.",
@@ -62,7 +63,7 @@ SCALES = {
 def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     """The numbers drawn: a row for each (dataset, depth, epoch), of the best learning rate.
 
-    Of the training loss, in nats, over seeds: mean, std (n − 1, empty for a single seed), smallest
+    Of the training loss over seeds: mean, std (n − 1, empty for a single seed), smallest
     and largest; means of the other measures. rates_tried, lowest_rate, highest_rate and at_edge:
     among which the rate is best (`ntkcond.training.learning_rates`). A depth without a best rate
     has one row, without learning rate and epoch."""
@@ -110,7 +111,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     panels = above.subplots(1, len(datasets), squeeze=False)[0]
     for axes, (_, rows) in zip(panels, datasets, strict=True):
         _panel(axes, rows, colours)
-    panels[0].set_ylabel("training loss (nats)")
+    losses = [LOSSES[name] for name in numbers.loss.unique()]
+    panels[0].set_ylabel(f"training loss ({' or '.join(losses)})")
     _key(below, numbers, colours)
     below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
     return figure

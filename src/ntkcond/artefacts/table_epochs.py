@@ -27,7 +27,7 @@ each data set, depth, reading and threshold, with
   ``threshold`` first;
 - ``learning_rate``, ``at_edge``: that rate, and whether it is the lowest or highest of those
   tried;
-- ``epochs_mean``, ``epochs_std``: the first epoch whose mean training loss, in nats, is below
+- ``epochs_mean``, ``epochs_std``: the first epoch whose mean training loss is below
   ``threshold``, over seeds; empty unless all ``seeds`` get there in the ``epochs_trained``;
   ``seeds_below`` of them do;
 - ``tflop_mean``: operations in the matrix products of these epochs, in 10¹². An epoch of a deeper
@@ -46,7 +46,7 @@ NAMES = {
 }
 
 INTRODUCTION = (
-    "Mean over seeds of the first epoch whose mean training loss (nats) is below; > n: not"
+    "Mean over seeds of the first epoch whose mean training loss is below; > n: not"
     " every seed got there in n epochs. * at the edge of the rates tried; none: at every rate"
     " a run diverged. Rank correlation with depth is Spearman's, a loss not reached counting as"
     " later than any: −1 where every added layer saves epochs, +1 where each costs some."
@@ -59,7 +59,7 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     rate_for, the reading: the learning rate is that of `ntkcond.training.learning_rates`, for each
     depth or for the data set; or, "threshold", whichever reaches this threshold first, of equals
     the one that ends lowest. Runs that diverge, even later, never reach one. epochs_mean: the first
-    epoch whose mean training loss, in nats, is below the threshold, mean over seeds; empty unless
+    epoch whose mean training loss is below the threshold, mean over seeds; empty unless
     all seeds got there; epochs_std: n − 1. tflop_mean: the operations in the matrix products of
     these epochs, in 10¹². at_edge: the rate is at the edge of those tried."""
     reached = _over_seeds(_first_epochs(training, sorted(map(float, thresholds), reverse=True)))

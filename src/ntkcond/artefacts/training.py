@@ -24,8 +24,8 @@ A row for each data set, depth, seed, learning rate and epoch: every epoch of ev
 )
 
 SETTINGS = (
-    "width", "activation", "convention", "batch", "epochs", "stop_below", "samples", "test_samples",
-    "tf32",
+    "width", "activation", "convention", "loss", "batch", "epochs", "stop_below", "samples",
+    "test_samples", "tf32",
 )  # fmt: skip
 FLOPS = ("flops_per_epoch", "test_flops_per_epoch")
 

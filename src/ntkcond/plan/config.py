@@ -32,7 +32,7 @@ TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("n
 # The settings of a training run beside its depth.
 TRAINING = (
     *(name for name in TRAINED if name != "depth"),
-    "convention", "seeds", "learning_rates", "batch", "epochs", "stop_below", "tf32",
+    "convention", "loss", "seeds", "learning_rates", "batch", "epochs", "stop_below", "tf32",
 )  # fmt: skip
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")

@@ -38,7 +38,7 @@ def main(arguments: Namespace) -> None:
     samples, features = task.x.shape
     tests = 0 if task.x_test is None else len(task.x_test)
     network = network_options.network(a)
-    model = Model(network, sgd.layer_factors(network, features, a.convention))
+    model = Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
     runs = [Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
     together = runs_together(network, a.batch, task, len(runs), device)
     history = History(len(runs), a.epochs, a.stop_below)
@@ -80,7 +80,7 @@ def main(arguments: Namespace) -> None:
         file["stopped_epoch"] = history.stopped_epoch.reshape(grid)
         file["labels"] = task.labels
         file.attrs.update(
-            network_options.settings(a), convention=a.convention, seeds=a.seeds,
+            network_options.settings(a), convention=a.convention, loss=a.loss, seeds=a.seeds,
             learning_rates=a.learning_rates, batch=a.batch, epochs=a.epochs,
             stop_below=a.stop_below, tf32=a.tf32,
             samples=samples, features=features, test_samples=tests,
@@ -209,6 +209,7 @@ def learning_rates(text: str) -> list[float]:
 if __name__ == "__main__":
     options = network_options.parser(__doc__, without=network_options.NTK_ONLY)
     options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
+    options.add_argument("--loss", required=True, choices=sgd.LOSSES)
     options.add_argument("--learning-rates", type=learning_rates, required=True)
     options.add_argument("--batch", type=command.at_least(1), required=True)
     options.add_argument("--epochs", type=command.at_least(1), required=True)

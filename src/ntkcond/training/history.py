@@ -11,7 +11,8 @@ class Epoch(NamedTuple):
     """The measures of an epoch, for each of R runs: float64 (R,).
 
     train_loss, train_accuracy: mean over the epoch's samples, each before its step. test_loss,
-    test_accuracy: after the epoch, NaN without a test split. Losses are in nats, accuracies between
+    test_accuracy: after the epoch, NaN without a test split. Losses are those of
+    `ntkcond.training.sgd.LOSSES`, a cross entropy in nats, accuracies between
     0 and 1. wall_s: seconds for all R, testing included.
     """
 

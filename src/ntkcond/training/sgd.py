@@ -1,4 +1,5 @@
-"""Training of the paper's networks (§6, Figure 3): plain SGD on the cross entropy, many at once.
+"""Training of the paper's networks (§6, Figure 3): plain SGD on the cross entropy, or on the square
+loss, many at once.
 
     a⁰ = x,   aˡ = σ(βₗ Wˡ aˡ⁻¹) for l = 1..L,   f = β_{L+1} Wᴸ⁺¹ aᴸ,   one output a class
 
@@ -25,6 +26,7 @@ from ntkcond.run.errors import UserError
 from ntkcond.training.history import Epoch
 
 CONVENTIONS = ("authors", "paper")
+LOSSES = ("cross_entropy", "square")  # of f and a class y: −log softmax(f)_y, ½ ‖f − e_y‖²
 TEST_ROWS = 2000  # test samples evaluated at once
 
 
@@ -47,10 +49,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Model:
-    """A network to train, scaled by the factors β₁ … β_{L+1} of `layer_factors`."""
+    """A network to train, scaled by the factors β₁ … β_{L+1} of `layer_factors`, on one of
+    LOSSES."""
 
     network: MLP
     factors: tuple[float, ...]
+    loss: str = "cross_entropy"
 
     def inputs(self, x: torch.Tensor, factor: float) -> torch.Tensor:
         """Of a layer with this factor, which shall not scale its biases β b."""
@@ -146,7 +150,7 @@ def logits(weights: Sequence[torch.Tensor], x: torch.Tensor, model: Model) -> to
 def sgd_step(
     weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, rates: torch.Tensor, model: Model
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """One step on the mean cross entropy of a batch, in place.
+    """One step on the mean loss of a batch, in place.
 
     x: (R, b, d), y: (R, b), rates: (R,). Returns, before the step and for each run, the sum of the
     samples' losses and the number of those classified correctly, (R,) each.
@@ -159,14 +163,9 @@ def sgd_step(
         inputs.append(model.inputs(value, model.factors[layer + 1]))
     f = _product(inputs[-1], weights[-1].mT, model.factors[-1])
 
-    target = y.unsqueeze(-1)
     correct = (f.argmax(-1) == y).sum(-1)
-    log_p = f.log_softmax(-1)
-    loss = -log_p.gather(-1, target).sum((-2, -1))
-
     # δ: the loss's gradient at each layer's Wa, times the learning rate
-    delta = log_p.exp_()
-    delta.scatter_(-1, target, delta.gather(-1, target) - 1)
+    loss, delta = losses(f, y, model.loss)
     delta.mul_(rates.view(-1, 1, 1) / y.shape[-1])
     for layer in range(len(weights) - 1, -1, -1):
         factor, w, below = model.factors[layer], weights[layer], None
@@ -178,18 +177,34 @@ def sgd_step(
     return loss, correct
 
 
+def losses(f: torch.Tensor, y: torch.Tensor, loss: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Their sum over samples, (R,), and the gradient of each with respect to f, (R, b, C).
+
+    f: (R, b, C); y: (R, b), classes; loss: one of LOSSES."""
+    target = y.unsqueeze(-1)
+    if loss == "square":
+        gradient = f.clone()
+    else:
+        log_p = f.log_softmax(-1)
+        total = -log_p.gather(-1, target).sum((-2, -1))
+        gradient = log_p.exp_()
+    gradient.scatter_(-1, target, gradient.gather(-1, target) - 1)
+    if loss == "square":
+        total = 0.5 * gradient.square().sum((-2, -1))
+    return total, gradient
+
+
 def evaluate(
     weights: Sequence[torch.Tensor], x: torch.Tensor, y: torch.Tensor, model: Model
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean cross entropy and accuracy, (R,) float64 each, on x (n, d) with the classes y (n,)."""
+    """Mean loss and accuracy, (R,) float64 each, on x (n, d) with the classes y (n,)."""
     runs = len(weights[0])
     loss = torch.zeros(runs, dtype=torch.float64, device=x.device)
     correct = torch.zeros(runs, dtype=torch.float64, device=x.device)
     for rows, target in zip(x.split(TEST_ROWS), y.split(TEST_ROWS), strict=True):
         f = logits(weights, rows.expand(runs, -1, -1), model)
         correct += (f.argmax(-1) == target).sum(-1)
-        log_p = f.log_softmax(-1)
-        loss -= log_p.gather(-1, target.expand(runs, -1).unsqueeze(-1)).sum((-2, -1))
+        loss += losses(f, target.expand(runs, -1), model.loss)[0]
     return loss / len(x), correct / len(x)
 
 
