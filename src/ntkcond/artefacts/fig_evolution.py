@@ -149,7 +149,7 @@ def _row(panels: Sequence[Axes], rows: pd.DataFrame, x: str, words: dict, colour
         axes.set_ylabel(label)
         if x == "width":
             style.sizes_axis(axes, rows.width)
-        if name in LOG and name != "kappa_ratio":
+        if name in LOG:
             style.plain_log(axes)
         if x == "step":
             axes.set_xscale("log")

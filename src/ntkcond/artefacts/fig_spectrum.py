@@ -20,14 +20,16 @@ SPEC = Spec(
 The eigenvalues of the NTK at initialisation, and the share of the labels y in each part of the
 spectrum; the data are those of ``fig_descent``, y is ±1. A colour for each depth; means over
 initialisations (geometric, but of the shares), shades and bars: their 95 % t intervals. **Left**:
-the eigenvalues, largest first, relative to their mean, tr K/n. The largest is the *mean mode*: its
-eigenvector is almost constant (column ``constant_mean``: the share of the constant vector in each
-eigenvector). **Middle**: the share of y, Σ (uᵢᵀ y)²/‖y‖², in the eigenvectors of the k largest
-eigenvalues. Gradient descent learns these first. **Right**: κ against depth, and κ without the mean
-mode, λ₂/λ\\ :sub:`min`. Where κ is not resolved for an initialisation, a depth has none.
+the eigenvalues, largest first, relative to their mean, tr K/n. The largest is the *mean mode* where
+its eigenvector is almost constant (column ``constant_mean``: the share of the constant vector in
+each eigenvector). **Middle**: the share of y, Σ (uᵢᵀ y)²/‖y‖², in the eigenvectors of the k largest
+eigenvalues. Gradient descent learns these first. **Right**: κ against depth, and without the
+largest eigenvalue, λ₂/λ\\ :sub:`min`. Where κ is not resolved for an initialisation, a depth has
+none.
 
-**The paper** takes κ as the measure of conditioning. This figure shows how much of κ is the mean
-mode, which one step of descent can remove, and whether the labels lie where descent is fast.
+**The paper** takes κ as the measure of conditioning. This figure shows how much of κ is the largest
+eigenvalue, whether the rest improves with depth as well, and whether the labels lie where descent
+is fast.
 """,
 )
 
@@ -97,7 +99,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             axes.set(xscale="log", xlabel="position of the eigenvalue")
         of_depth = rows.drop_duplicates("depth")
         for name, words, marker in (
-            ("kappa", r"$\kappa$", "o"), ("kappa_without_first", "without the mean mode", "s"),
+            ("kappa", r"$\kappa$", "o"),
+            ("kappa_without_first", r"without $\lambda_\mathrm{max}$", "s"),
         ):  # fmt: skip
             mean = of_depth[f"{name}_mean"]
             ends = abs(of_depth[[f"{name}_low", f"{name}_high"]].to_numpy().T - mean.to_numpy())
