@@ -231,7 +231,10 @@ SIZES = (512, 4096, 32_768)  # of the table of whole data sets; and all
 
 def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/claims.md", list(rows_of_trends())
-    yield "docs/results.md", [*rows_of_full_size(), *rows_of_whole(), *rows_of_architectures()]
+    yield (
+        "docs/results.md",
+        [*rows_of_full_size(), *rows_of_whole(), *rows_of_architectures(), *rows_of_spectra()],
+    )
     yield "docs/full-size/README.md", list(rows_of_costs())
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
@@ -266,6 +269,18 @@ def rows_of_architectures() -> Iterator[str]:
                 f"{{={row.kappa_median}}}" if known else f"> {{={row.kappa_lower_bound}}}"
                 for row, known in zip(rows, resolved, strict=True)
             )
+
+
+def rows_of_spectra() -> Iterator[str]:
+    """κ, without its largest eigenvalue, and labels in the first ten, of each data set."""
+    columns = (("kappa_mean", 1), ("kappa_without_first_mean", 1), ("labels_up_to_mean", 10))
+    for _, rows in table("docs/full-size/fig_spectrum.csv").groupby("dataset", sort=False):
+        found = rows.set_index(["depth", "position"])
+        yield " | ".join(
+            f"{{={found.loc[(depth, position), name]}}}"
+            for name, position in columns
+            for depth in (1, 10)
+        )
 
 
 def rows_of_modules() -> Iterator[str]:
