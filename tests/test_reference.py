@@ -66,7 +66,7 @@ def test_first_epochs_of_training_in_the_small_config(finished):
     )
     assert list(table.columns) == list(expected.columns)
     for name, column in expected.items():
-        if "loss" in name:
+        if "loss_" in name:
             assert table[name].to_numpy() == pytest.approx(column.to_numpy(), rel=0.02, abs=0.02)
         elif "accuracy" in name:  # of 97 samples, one or two may be told otherwise
             assert table[name].to_numpy() == pytest.approx(column.to_numpy(), abs=0.03)

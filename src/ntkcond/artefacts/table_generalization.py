@@ -21,6 +21,7 @@ Test accuracy against depth. A row for each data set and depth, with
 - ``learning_rate``: of those tried, the one with the lowest final training loss (``rate_for``: for
   each depth, or one for all depths of a data set); ``at_edge``: whether it is the lowest or
   highest of them;
+- ``last_epoch_mean``: the last epoch, where runs end below a training loss (``stop_below``);
 - ``test_accuracy_percent_mean``, ``_std``: after the last epoch, mean and standard deviation over
   ``seeds``;
 - ``train_loss_mean``, ``train_accuracy_mean``, ``test_loss_mean``: of the last epoch, losses in
@@ -54,7 +55,8 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     last = last_epochs(runs_at(training, rates))
     found = last.assign(test_accuracy_percent=100 * last.test_accuracy)
     found = found.groupby(CURVE, as_index=False, sort=False).agg(
-        **{name: (name, "first") for name in ("samples", "test_samples", "epochs")},
+        **{name: (name, "first") for name in ("samples", "test_samples", "epochs", "stop_below")},
+        last_epoch_mean=("epoch", "mean"),
         seeds=("seed", "nunique"),
         **{f"{name}_mean": (name, "mean") for name in MEANS},
         test_accuracy_percent_std=("test_accuracy_percent", "std"),
@@ -74,7 +76,7 @@ def markdown(numbers: pd.DataFrame) -> str:
         if len(tried):
             row = tried.iloc[0]
             parts.append(
-                f"{row.samples:,} samples, {row.epochs} epochs; {row.test_samples:,} test samples;"
+                f"{row.samples:,} samples, {_epochs(row)}; {row.test_samples:,} test samples;"
                 f" {_over(row.seeds)}, after the last epoch. Learning rate:"
                 f" the one with the lowest final training loss {best_rate.chosen(row.rate_for)}"
                 + (" (* at the edge of those tried)" if (tried.at_edge != "").any() else "")
@@ -87,6 +89,12 @@ def markdown(numbers: pd.DataFrame) -> str:
         else:
             parts.append(grid(head[:-1], [line[:-1] for line in cells]) + "\n")
     return "\n".join(parts)
+
+
+def _epochs(row: pd.Series) -> str:
+    if not row.stop_below:
+        return f"{row.epochs} epochs"
+    return f"until the training loss is below {row.stop_below:g}, at most {row.epochs} epochs"
 
 
 def _over(seeds: int) -> str:
