@@ -236,6 +236,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
         [*rows_of_full_size(), *rows_of_whole(), *rows_of_architectures(), *rows_of_spectra()],
     )
     yield "docs/full-size/README.md", list(rows_of_costs())
+    yield "docs/training.md", list(rows_of_table_1())
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
@@ -269,6 +270,15 @@ def rows_of_architectures() -> Iterator[str]:
                 f"{{={row.kappa_median}}}" if known else f"> {{={row.kappa_lower_bound}}}"
                 for row, known in zip(rows, resolved, strict=True)
             )
+
+
+def rows_of_table_1() -> Iterator[str]:
+    """Rate, epochs and test accuracy of each depth."""
+    for row in table("docs/full-size/table_1/table_generalization.csv").itertuples():
+        accuracy = f"{{={row.test_accuracy_percent_mean}}} ± {{={row.test_accuracy_percent_std}}}"
+        paper = row.paper_test_accuracy_percent
+        run = f"{{={row.depth}}} | {{={row.learning_rate}}} | {{={row.last_epoch_mean}}}"
+        yield f"{run} | {accuracy} | {{={paper}}}"
 
 
 def rows_of_spectra() -> Iterator[str]:
