@@ -57,7 +57,7 @@ full-size: $(READY)
 SUBSET ?= dev-clean
 DESCENTS := fig_descent fig_evolution fig_spectrum
 TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenance/fig3.json \
-  $(foreach figure,$(DESCENTS),$(figure).png $(figure).pdf $(figure).csv provenance/$(figure).json)
+  $(foreach figure,$(DESCENTS),$(figure).pdf $(figure).csv provenance/$(figure).json)
 small: $(READY)
 	mkdir -p runs/small docs/full-size
 	.venv/bin/snakemake --cores $(CORES) results/fig3.pdf results/table_epochs.md \

@@ -123,6 +123,14 @@ def test_the_kernel_of_a_linear_model_is_constant_and_predicts_its_descent(tmp_p
     assert first.kappa_without_first_mean < first.kappa_mean
 
 
+def test_of_a_long_spectrum_the_first_and_the_last_positions_are_shown():
+    assert fig_spectrum._shown(48) == list(range(48))
+    shown = fig_spectrum._shown(512)
+    assert shown[:10] == list(range(10))
+    assert shown[-1] == 511
+    assert len(shown) == len(set(shown)) <= fig_spectrum.POSITIONS
+
+
 def test_where_kappa_is_not_resolved_there_is_none(tmp_path):
     x = gaussian()
     x[7] = x[3]

@@ -34,12 +34,22 @@ is fast.
 )
 
 
+POSITIONS = 100  # shown of a spectrum
+
+
 def table(descent: Sequence[Path]) -> pd.DataFrame:
-    """A row for each data set, depth and position, 1 for the largest eigenvalue: eigenvalue, and
+    """A row for each data set, depth and shown position, 1 for the largest: eigenvalue, and
     its ratio relative to their mean, geometric means over seeds with 95 % t intervals; likewise the
     shares labels, constant, and labels_up_to, of all positions up to this. kappa and
     kappa_without_first, λ₂/λ_min, of each depth; empty unless resolved for all seeds."""
     return pd.concat(map(pd.DataFrame, map(_rows, descent)), ignore_index=True)
+
+
+def _shown(n: int) -> list[int]:
+    """Positions from 0: all up to POSITIONS, else so many, evenly spaced in their logarithm."""
+    if n <= POSITIONS:
+        return list(range(n))
+    return sorted({round(position) - 1 for position in np.geomspace(1, n, POSITIONS)})
 
 
 def _rows(path: Path) -> Iterator[dict]:
@@ -55,7 +65,7 @@ def _rows(path: Path) -> Iterator[dict]:
     up_to = modes["labels"].cumsum(axis=-1)
     for i, depth in enumerate(about["depths"]):
         of_depth = {"kappa": first[i], "kappa_without_first": second[i]}
-        for k in range(about["n"]):
+        for k in _shown(about["n"]):
             row = {
                 "dataset": path.parts[-2], "activation": about["activation"], "depth": depth,
                 "width": about["width"], "n": about["n"], "seeds": len(about["seeds"]),

@@ -145,7 +145,7 @@ def _samples(a: Namespace) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(
             f"{a.dataset.stem}: all of its first {len(labels)} samples have the label {labels[0]}:"
             " no classes to tell apart. Raise the block of this data set, or remove it from"
-            " figures.fig_descent"
+            " figures.fig_descent and fig_evolution"
         )
     return x, labels
 
