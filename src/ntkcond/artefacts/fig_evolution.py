@@ -106,7 +106,7 @@ def _runs(path: Path) -> pd.DataFrame:
         watched = file["watched"][:]
     seen["kappa"] = np.where(resolved, seen["kappa"], np.nan)
     seen["kappa_ratio"] = seen["kappa"] / seen["kappa"][..., :1]
-    error = abs(residual - linearised) / residual[..., :1]
+    error = abs(residual / residual[..., :1] - linearised / linearised[..., :1])
     seen["linearised_error"] = np.maximum.accumulate(error, axis=-1)[..., watched]
     points = pd.MultiIndex.from_product(
         [about["depths"], about["seeds"], watched], names=["depth", "seed", "step"]
