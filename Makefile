@@ -55,7 +55,7 @@ full-size: $(READY)
 
 # SUBSET=train-clean-100 if that part of LibriSpeech is there. What cannot be had is left out and named.
 SUBSET ?= dev-clean
-DESCENTS := fig_descent fig_evolution fig_spectrum
+DESCENTS := fig_descent fig_evolution fig_spectrum fig_speed fig_predictors
 TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenance/fig3.json \
   $(foreach figure,$(DESCENTS),$(figure).pdf $(figure).csv provenance/$(figure).json)
 small: $(READY)

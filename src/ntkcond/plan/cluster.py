@@ -181,6 +181,19 @@ def descent_work(block: int, features: int, depth: int, width: int, runs: int, s
     return Work(runs * (passes + kernels), 0)
 
 
+def speed_work(
+    block: int, samples: int, features: int, depths: Sequence[int], width: int, runs: int,
+    seeds: int, activations: int, epochs: int,
+) -> Work:  # fmt: skip
+    """All training of all networks, and their NTKs at the start. runs: of each network."""
+    operations = 0.0
+    for depth in depths:
+        operations += train_work(samples, 0, features, depth, width, runs, epochs).operations
+        kernel = _kernel_operations(block, features, depth, width) + 2 * _spectrum(block)
+        operations += seeds * kernel
+    return Work(activations * operations, FLOAT64 * samples * features)
+
+
 def _spectrum(n: int, singular: bool = False) -> float:
     """Eigenvalues of one kernel; of a large singular one the largest."""
     if n < BY_HALF_FROM:

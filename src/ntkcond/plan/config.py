@@ -36,6 +36,7 @@ TRAINING = (
 )  # fmt: skip
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
+LOSSES = ("cross_entropy", "square")  # those of `ntkcond.training.sgd`, which imports torch
 SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
 DATA = ("source", "samples", "seed", "shape", *SWITCHES)
 SCHEMA = "workflow/schemas/config.schema.yaml"
@@ -69,7 +70,7 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
             known_here = config["datasets"]
             _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
             _check_raw_files(config, name, project, scan)
-    for figure in ("fig3", "fig_descent", "fig_evolution"):
+    for figure in ("fig3", "fig_descent", "fig_evolution", "fig_speed"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
                 raise UserError(f"figures.{figure}: {name} has no labels to learn. Remove {name}")
@@ -217,6 +218,22 @@ def descent(config: dict, name: str, width: int) -> dict:
     return {**found, "width": width, "rules": rules}
 
 
+def losses(config: dict) -> list[str]:
+    """Those that networks of fig_speed are trained on."""
+    return [loss for loss in LOSSES if loss in config["speed"]]
+
+
+def speed(config: dict, name: str, loss: str, width: int) -> dict:
+    """The settings of a job of fig_speed; thresholds in descending order."""
+    run, defaults = training(config, name), experiment(config, name)
+    found = {key: value for key, value in config["speed"].items() if key not in LOSSES}
+    found.pop("widths")
+    for key, values in config["speed"][loss].items():
+        found[key] = sorted(map(float, values), reverse=key == "thresholds")
+    kept = {"convention": run["convention"], "bias": run["bias"], "block": defaults["block"]}
+    return {**found, **kept, "loss": loss, "width": width}
+
+
 def architectures(config: dict) -> dict[str, str]:
     """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
     chosen = config["architectures"]
@@ -320,6 +337,8 @@ def _check_activations(config: dict) -> None:
     named |= {f"theory.activations[{i}]": n for i, n in enumerate(config["theory"]["activations"])}
     chosen = enumerate(config["architectures"]["activations"])
     named |= {f"architectures.activations[{i}]": name for i, name in chosen}
+    of_speed = enumerate(config["speed"]["activations"])
+    named |= {f"speed.activations[{i}]": name for i, name in of_speed}
     for section in ("training", "descent", "sweeps"):
         named[f"{section}.activation"] = config[section]["activation"]
     for dataset, settings in config["datasets"].items():

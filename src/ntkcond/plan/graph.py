@@ -33,6 +33,7 @@ PATTERNS = {  # of the output of each computing rule
     "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
     "architecture": "results/architectures/{dataset}/{architecture}.h5",
     "descent": "results/descent/{dataset}/width{width}.h5",
+    "speed": "results/speed/{dataset}/{loss}/width{width}.h5",
     "sgd": "results/training/{dataset}/depth{depth}.h5",
 }
 # With `{sweep}` and so on as groups; a name of a data set or network has no slash.
@@ -116,12 +117,12 @@ class Graph:
 
     def _knows(
         self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width",
-        architecture: str = "plain", width: str = "1",
+        architecture: str = "plain", width: str = "1", loss: str = "square",
     ) -> bool:  # fmt: skip
         """Whether the config has what the wildcards name."""
         known = dataset in self.config["datasets"] and network in ACTIVATIONS
         known = known and architecture in settings.architectures(self.config)
-        known = known and depth.isdecimal() and width.isdecimal()
+        known = known and depth.isdecimal() and width.isdecimal() and loss in settings.LOSSES
         return known and sweep in settings.SWEEPS
 
     def upstream(self, job: Job) -> Iterator[Job]:
@@ -238,6 +239,10 @@ class Graph:
         values = settings.descent(self.config, dataset, int(width))
         return {"inputs": self._samples(dataset), "settings": values}
 
+    def _speed(self, dataset: str, loss: str, width: str) -> dict:
+        values = settings.speed(self.config, dataset, loss, int(width))
+        return {"inputs": self._samples(dataset), "settings": values}
+
     def _sgd(self, dataset: str, depth: str) -> dict:
         values = settings.training(self.config, dataset)
         kept = {key: value for key, value in values.items() if key != "depths"}
@@ -283,7 +288,7 @@ class Graph:
             return (f"results/{option}.csv",)
         rule, _, sweep = option.partition("/")
         needs_datasets = rule in (
-            "spectrum", "closest_pair", "kernel", "sgd", "descent", "architecture",
+            "spectrum", "closest_pair", "kernel", "sgd", "descent", "speed", "architecture",
         )  # fmt: skip
         if not (sweep in settings.SWEEPS if rule == "sweep" else needs_datasets):
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: no artefact or rule {option!r}")
@@ -309,6 +314,13 @@ class Graph:
                 {"dataset": dataset, "width": str(width)}
                 for dataset in self._shown(name)
                 for width in settings.descent_widths(self.config, dataset, every=bool(sweep))
+            ]
+        elif rule == "speed":
+            wildcards = [
+                {"dataset": dataset, "loss": loss, "width": str(width)}
+                for dataset in self._shown(name)
+                for loss in settings.losses(self.config)
+                for width in self.config["speed"]["widths"]
             ]
         else:
             wildcards = [

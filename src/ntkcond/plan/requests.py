@@ -19,6 +19,7 @@ NEEDS: dict[str, Callable[..., Need]] = {
     "sweep": needs.sweep_need,
     "architecture": needs.architecture_need,
     "descent": needs.descent_need,
+    "speed": needs.speed_need,
     "sgd": needs.train_need,
 }
 WORK: dict[str, Callable[..., Work]] = {
@@ -29,6 +30,7 @@ WORK: dict[str, Callable[..., Work]] = {
     "sweep": cluster.sweep_work,
     "architecture": cluster.architecture_work,
     "descent": cluster.descent_work,
+    "speed": cluster.speed_work,
     "sgd": cluster.train_work,
 }
 SMALL = 4096  # samples: up to so many a job has one thread, so that several run side by side
@@ -146,6 +148,14 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         run = config.descent(settings, name, int(wildcards["width"]))
         sizes |= {"depth": max(run["depths"]), "width": run["width"], "steps": run["steps"]}
         sizes["runs"] = len(run["rules"]) * len(run["depths"]) * len(run["seeds"])
+    elif rule == "speed":
+        run = config.speed(settings, name, wildcards["loss"], int(wildcards["width"]))
+        trained = samples if run["samples"] == "all" else min(samples, run["samples"])
+        seeds = len(run["seeds"])
+        sizes |= {key: run[key] for key in ("depths", "width", "batch", "epochs")}
+        sizes |= {"depth": max(run["depths"]), "samples": trained, "seeds": seeds}
+        sizes |= {"block": min(sizes["block"], trained), "activations": len(run["activations"])}
+        sizes["runs"] = seeds * len(run["learning_rates"])
     elif rule == "sweep":  # at its largest
         sweep = config.sweep(settings, wildcards["sweep"], name, wildcards["network"])
         sizes |= {

@@ -138,6 +138,16 @@ def train_need(
     )
 
 
+def speed_need(
+    block: int, samples: int, features: int, depth: int, width: int, batch: int, seeds: int
+) -> Need:
+    """Training of all seeds together; NTKs before it, with their eigenvectors."""
+    kernel = kernel_need(block, samples, features, depth, width)
+    ntk = kernel.bytes + 6 * FLOAT64 * block**2
+    training = train_need(samples, features, 0, depth, width, batch, seeds)
+    return training._replace(bytes=training.bytes + ntk - INTERPRETER)
+
+
 def _factors(n: int, features: int, depth: int, width: int) -> int:
     """Inputs, activations and back-propagated vectors of every layer, one more while they are made,
     and weights, in float64."""

@@ -34,7 +34,7 @@ def main(arguments: Namespace) -> None:
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
     make_repeatable(a.tf32)
-    task = read_task(a.dataset)
+    task = read_task(a.dataset, "fig3")
     samples, features = task.x.shape
     tests = 0 if task.x_test is None else len(task.x_test)
     network = network_options.network(a)
@@ -98,15 +98,16 @@ def make_repeatable(tf32: bool) -> None:
     torch.set_flush_denormal(True)  # of samples classified beyond doubt; slow on a CPU, and 0
 
 
-def read_task(path: Path) -> Task:
-    """Raises UserError when the data set has nothing to learn."""
-    names = ("x", "y", "x_test", "y_test")
+def read_task(path: Path, figure: str, first: int | None = None) -> Task:
+    """Of all samples; or of the first so many of the training split. Raises UserError when the data
+    set has nothing to learn, with the figure that it is for."""
+    names = ("x", "y") if first else ("x", "y", "x_test", "y_test")
     with read_hdf5(path) as file:
-        arrays = [file[name][:] if name in file else None for name in names]
+        arrays = [file[name][:first] if name in file else None for name in names]
     try:
         return sgd.classification(*arrays)
     except UserError as error:
-        raise UserError(f"{path.stem}: {error}; or take {path.stem} out of figures.fig3") from None
+        raise UserError(f"{path.stem}: {error}; or take {path.stem} out of figures.{figure}") from None
 
 
 def device_name(device: torch.device) -> str:

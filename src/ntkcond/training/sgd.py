@@ -116,14 +116,19 @@ def layer_factors(network: MLP, features: int, convention: str) -> tuple[float, 
     "paper": Eq. (1) literally; f starts near ‖x‖. For ReLU and linear networks the two differ by a
     factor √(c_σ/d): a learning rate of the one acts as c_σ/d of it in the other, on another loss.
     """
-    c = normalisation(network.activation)
-    hidden = [math.sqrt(c / network.width)] * network.depth  # √c_σ belongs to the layer below
-    if convention == "paper":
-        return (1.0, *hidden)
-    first = 1 / math.sqrt(features)
-    factors = [first, *hidden]
-    factors[-1] *= math.sqrt(c)
+    inside, outside = scales(network, features, convention)
+    hidden = math.sqrt(normalisation(network.activation) / network.width)  # √c_σ: the layer below
+    factors = [inside, *[hidden] * network.depth]
+    factors[-1] *= outside
     return tuple(factors)
+
+
+def scales(network: MLP, features: int, convention: str) -> tuple[float, float]:
+    """s and t of a convention, whose network is t times that of Eq. (1) at s x: its NTK is t² times
+    Eq. (1)'s of the samples s x."""
+    if convention == "paper":
+        return 1.0, 1.0
+    return 1 / math.sqrt(features), math.sqrt(normalisation(network.activation))
 
 
 def stacked_weights(

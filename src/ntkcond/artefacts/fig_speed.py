@@ -1,0 +1,164 @@
+"""Epochs of SGD to a loss against κ at the start, a point for each network."""
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ntkcond.artefacts import style
+from ntkcond.artefacts.spec import Spec
+from ntkcond.datasets.registry import title
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.run.files import read_hdf5
+from ntkcond.training.predictors import Predictors
+
+SPEC = Spec(
+    title="Epochs of training against κ at the start",
+    section="§6 Faster optimization",
+    inputs=("speed",),
+    datasets="fig_speed",
+    caption="""
+Each point is a network: its depth (colour), width (size) and activation (marker). **x**: κ of its NTK
+at initialisation, geometric mean over initialisations. **y**: the epochs that plain SGD takes to a
+training loss, mean over initialisations, at the best learning rate of those tried. A row for each
+data set, a panel for each loss function; the loss to reach is the lowest that at least half of the
+networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the right
+edge; a network whose κ is not resolved is left out.
+
+- The learning rates tried are multiples of n/λ\\ :sub:`max` of each network's own NTK of n samples:
+  the same for every network on the scale that matters, so that λ\\ :sub:`max` gives none an
+  advantage. Best is the rate that gets to the loss first, with every initialisation.
+- Epochs are interpolated in the logarithm of the loss. The loss of an epoch is the mean over its
+  samples, each before the step that uses it.
+- ½ ‖f − e‖² is the square loss of a sample, e the unit vector of its class.
+
+**The paper** (§6) argues from the bound (1 − 1/κ)ᵗ on gradient descent that networks with a smaller κ
+train faster. ``fig_predictors`` compares κ with other measures.
+""",
+)
+
+NETWORK = ["dataset", "loss", "activation", "width", "depth"]
+MEASURES = ("start_loss", "kappa", "lambda_min", *Predictors._fields)
+LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
+LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
+
+
+def table(speed: Sequence[Path]) -> pd.DataFrame:
+    """A row for each network and threshold, a training loss: epochs until it is reached, mean over
+    seeds at the best learning rate, which is in units of n/λ_max, and its place among those tried
+    (at_edge: lowest, highest or empty); these are empty if at no rate every seed reaches it. shown:
+    whether this is the loss of the figure. Of the network at the start, means over seeds (geometric
+    of those of LOG): MEASURES (`ntkcond.training.predictors`). kappa, and what divides by λ_min, is
+    inf for a singular NTK and empty where κ is not resolved for all seeds."""
+    rows = pd.concat(map(_networks, speed), ignore_index=True)
+    reached = rows.epochs.notna().groupby([rows.dataset, rows.loss, rows.threshold])
+    enough = rows.threshold.where(reached.transform("mean") >= 0.5)
+    lowest = enough.groupby([rows.dataset, rows.loss]).transform("min")
+    return rows.assign(shown=rows.threshold == lowest)
+
+
+def _networks(path: Path) -> pd.DataFrame:
+    with read_hdf5(path) as file:
+        about = dict(file.attrs)
+        losses, start_loss = file["train_loss"][:], file["start_loss"][:]
+        ntk = {name: file[f"ntk/{name}"][:] for name in MEASURES[1:]}
+        unresolved = file["ntk/verdict"].asstr()[:] == "unresolved"
+    ntk["kappa"] = np.where(unresolved, np.nan, ntk["kappa"])
+    measures = {"start_loss": start_loss, **ntk}
+    relative, rows = about["learning_rates"], []
+    for i, j in product(range(len(about["activations"])), range(len(about["depths"]))):
+        network = {
+            "dataset": path.parts[-3], "loss": about["loss"], "activation": about["activations"][i],
+            "width": about["width"], "depth": about["depths"][j], "n": about["n"],
+            "samples": about["samples"], "batch": about["batch"], "seeds": len(about["seeds"]),
+        }  # fmt: skip
+        means = {name: _mean(values[i, j], name in LOG) for name, values in measures.items()}
+        for threshold in about["thresholds"]:
+            # a rate at which a seed does not get there is no candidate
+            epochs = epochs_until(losses[i, j], threshold).mean(axis=0)
+            best = {"epochs": np.nan, "learning_rate": np.nan, "at_edge": ""}
+            if np.isfinite(epochs).any():
+                r = int(np.nanargmin(epochs))
+                place = {0: "lowest", len(relative) - 1: "highest"}.get(r, "")
+                best = {"epochs": epochs[r], "learning_rate": relative[r], "at_edge": place}
+            rows.append({**network, "threshold": threshold, **best, **means})
+    return pd.DataFrame(rows)
+
+
+def epochs_until(losses: np.ndarray, threshold: float) -> np.ndarray:
+    """(…): until the losses (…, epochs) are below the threshold, between two epochs by the
+    logarithm; nan if they never are."""
+    below = losses < threshold
+    first = below.argmax(axis=-1)[..., None]
+    before = np.take_along_axis(losses, np.maximum(first - 1, 0), axis=-1)
+    after = np.take_along_axis(losses, first, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.log(before / threshold) / np.log(before / after)
+    epochs = np.where(first > 0, first + share, 1.0)[..., 0]
+    return np.where(below.any(axis=-1), epochs, np.nan)
+
+
+def _mean(values: np.ndarray, geometric: bool) -> float:
+    if not geometric:
+        return float(values.mean())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.exp(np.log(values).mean()))
+
+
+@style.look()
+def draw(numbers: pd.DataFrame) -> style.Picture:
+    """A row of panels for each data set, a panel for each loss function."""
+    datasets = numbers.groupby("dataset", sort=False)
+    losses = list(numbers.loss.unique())
+    figure = style.figure(height=0.5 + 2.6 * len(datasets), width=3.4 * len(losses))
+    panels = figure.subplots(len(datasets), len(losses), squeeze=False)
+    colours = style.depth_colours_of(numbers.depth)
+    for line, (dataset, of_dataset) in zip(panels, datasets, strict=True):
+        for axes, loss in zip(line, losses, strict=True):
+            rows = of_dataset[(of_dataset.loss == loss) & of_dataset.shown]
+            axes.set_title(f"{title(dataset)}, {LOSSES[loss]}")
+            axes.set_xlabel(r"$\kappa$ at initialisation")
+            if rows.empty:
+                axes.text(0.5, 0.5, "half of the networks reach no loss", ha="center")
+                continue
+            axes.set_ylabel(f"epochs to a loss of {rows.threshold.iloc[0]:g}")
+            _points(axes, rows, colours)
+    _key(figure, panels[0, 0], numbers, colours)
+    return figure
+
+
+def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
+    finite = rows.kappa[np.isfinite(rows.kappa)]
+    edge, top = 10 * finite.max(), 1.6 * rows.epochs.max()
+    sizes = {width: 10 + 12 * i for i, width in enumerate(sorted(rows.width.unique()))}
+    if rows.epochs.isna().any():
+        axes.axhline(rows.epochs.max() * 1.25, color=style.GREY, linewidth=0.6)
+        axes.annotate(
+            "above: not reached", (1, rows.epochs.max() * 1.25),
+            xycoords=("axes fraction", "data"), fontsize=6, color=style.GREY, ha="right", va="top",
+        )  # fmt: skip
+    for (activation, depth), points in rows.groupby(["activation", "depth"], sort=False):
+        first = activation == rows.activation.iloc[0]
+        axes.scatter(
+            points.kappa.replace(np.inf, edge), points.epochs.fillna(top),
+            s=points.width.map(sizes), marker="o" if first else "s", color=[colours[depth]],
+            facecolors=[colours[depth]] if first else "none", linewidths=0.8,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    style.plain_log(axes)
+
+
+def _key(figure: style.Picture, axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
+    for depth, colour in colours.items():
+        axes.plot([], [], "o", color=colour, label=f"$L$ = {depth}")
+    for i, activation in enumerate(numbers.activation.unique()):
+        marker, filled = ("o", "full") if not i else ("s", "none")
+        name = ACTIVATIONS[activation].title
+        axes.plot([], [], marker, color=style.GREY, fillstyle=filled, label=name)
+    for i, width in enumerate(sorted(numbers.width.unique())):
+        size = np.sqrt(10 + 12 * i)
+        axes.plot([], [], "o", color=style.GREY, markersize=size, label=f"$m$ = {width}")
+    style.key_below(figure, axes, columns=6)

@@ -1,0 +1,143 @@
+"""How fast many networks of a width train, and their NTKs at the start:
+results/speed/{dataset}/{loss}/width{width}.h5."""
+
+from argparse import Namespace
+
+import h5py
+import numpy as np
+import torch
+
+from ntkcond.arrays.backend import put, to_numpy
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.rank import rank_bound
+from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, rounding, spectrum_record
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import write_hdf5
+from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.needs import speed_need
+from ntkcond.run.progress import progress
+from ntkcond.steps import network_options
+from ntkcond.steps.sgd import learning_rates, make_repeatable, read_task
+from ntkcond.training import sgd
+from ntkcond.training.history import History
+from ntkcond.training.predictors import class_columns, predictors
+from ntkcond.training.sgd import Model, Run, Task
+
+OF_SPECTRUM = ("kappa", "lambda_max", "lambda_min", "verdict")
+
+
+def main(arguments: Namespace) -> None:
+    """Writes, of every activation, depth and seed, in this order:
+
+    ntk/, (…) each, of the NTK at the start: `OF_SPECTRUM` of `spectrum_record`, and
+    `ntkcond.training.predictors.Predictors`. start_loss (…): of all samples, before training. Of
+    every learning rate, in their order: learning_rate (…, rates), train_loss (…, rates, epochs),
+    diverged_epoch and stopped_epoch (…, rates) (`ntkcond.training.history.History`).
+
+    The networks learn the data set's first --samples; a run ends below the lowest of --thresholds.
+    The NTK is that of the first --block of them, of one output, scaled as the network is
+    (`ntkcond.training.sgd.scales`). --learning-rates are in units of n/λ_max, n = --block: what
+    1/λ_max is for the sum of the losses is this for their mean. Where K vanishes they are 0.
+    """
+    a = arguments
+    device = torch.device(resolve_device(a.device))
+    use_threads(a.threads)
+    make_repeatable(tf32=False)
+    task = read_task(a.dataset, "fig_speed", None if a.samples == "all" else a.samples)
+    samples, features = task.x.shape
+    n = samples if a.block == "all" else min(a.block, samples)
+    need = speed_need(n, samples, features, max(a.depths), a.width, a.batch, len(a.seeds))
+    require_memory(need, device)
+    x, y = task.x[:n].numpy(), class_columns(task.y[:n].numpy())
+    if not y.any():
+        raise UserError(
+            f"{a.dataset.stem}: all of its first {n} samples have the same label. Raise the block"
+            " of this data set, or remove it from figures.fig_speed"
+        )
+    task = task.on(device)
+
+    shape = (len(a.activations), len(a.depths), len(a.seeds))
+    rates = np.zeros((*shape, len(a.learning_rates)))
+    start_loss, train_loss = np.empty(shape), np.empty((*rates.shape, a.epochs))
+    diverged, stopped = (np.zeros(rates.shape, np.int64) for _ in range(2))
+    ntk: dict[str, np.ndarray] = {}
+    networks = list(np.ndindex(shape[:2]))
+    for i, j in progress(networks, len(networks), f"speed {a.dataset.stem} m={a.width}, {a.loss}"):
+        network = network_options.network(a, activation=a.activations[i], depth=a.depths[j])
+        model = Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
+        for k, seed in enumerate(a.seeds):
+            record = _at_start(x, y, network, seed, a.convention, str(device))
+            for name, value in record.items():
+                kind = object if isinstance(value, str) else np.float64
+                ntk.setdefault(name, np.empty(shape, kind))[i, j, k] = value
+            if record["lambda_max"] > 0:
+                rates[i, j, k] = np.multiply(a.learning_rates, n / record["lambda_max"])
+        for r in range(len(a.learning_rates)):
+            weights = sgd.stacked_weights(a.seeds, network, features, len(task.labels), device)
+            start_loss[i, j] = sgd.evaluate(weights, task.x, task.y, model)[0].cpu()
+            runs = [Run(*run) for run in zip(a.seeds, rates[i, j, :, r], strict=True)]
+            history = _train(task, model, weights, runs, a)
+            train_loss[i, j, :, r] = history.measures["train_loss"]
+            diverged[i, j, :, r] = history.diverged_epoch
+            stopped[i, j, :, r] = history.stopped_epoch
+
+    with write_hdf5(a.output, a.record) as file:
+        kept = {f"ntk/{name}": values for name, values in ntk.items()}
+        kept |= {"start_loss": start_loss, "learning_rate": rates, "train_loss": train_loss}
+        kept |= {"diverged_epoch": diverged, "stopped_epoch": stopped}
+        for name, values in kept.items():
+            file[name] = values.astype(h5py.string_dtype()) if values.dtype == object else values
+        file.attrs.update(
+            network_options.settings(a), activations=a.activations, depths=a.depths, loss=a.loss,
+            convention=a.convention, seeds=a.seeds, n=n, samples=samples, batch=a.batch,
+            learning_rates=a.learning_rates, thresholds=a.thresholds, epochs=a.epochs,
+        )  # fmt: skip
+
+
+def _at_start(
+    x: np.ndarray, y: np.ndarray, network: MLP, seed: int, convention: str, device: str
+) -> dict[str, float | str]:
+    """Of the NTK of the samples x (n, d) float32 with the labels y (n, C)."""
+    features = x.shape[1]
+    inside, outside = sgd.scales(network, features, convention)
+    gradients = network.initial_gradients(seed, features, device)
+    kernel = outside**2 * empirical_ntk(gradients(put(inside * x.astype(np.float64), device)))
+    # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
+    error = rounding(network, features) * float(diagonal(kernel).sum())
+    record = spectrum_record(kernel, rank_bound(x, network), error)
+    kappa = np.nan if record["verdict"] == UNRESOLVED else record["kappa"]
+    found = predictors(to_numpy(kernel), y, kappa)
+    return {name: record[name] for name in OF_SPECTRUM} | found._asdict()
+
+
+def _train(
+    task: Task, model: Model, weights: list[torch.Tensor], runs: list[Run], a: Namespace
+) -> History:
+    """Until all runs have ended, or through all epochs."""
+    history = History(len(runs), a.epochs, min(a.thresholds))
+    for epoch in sgd.epochs(task, model, weights, runs, a.batch, range(1, a.epochs + 1)):
+        history.record(slice(None), epoch)
+        if history.all_ended(slice(None)):
+            break
+    return history
+
+
+if __name__ == "__main__":
+    options = network_options.parser(
+        __doc__, without={"activation", "depth", *network_options.NTK_ONLY}
+    )
+    options.add_argument("--activations", type=lambda text: text.split(","), required=True)
+    options.add_argument("--depths", type=command.whole_numbers, required=True)
+    options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
+    options.add_argument("--loss", required=True, choices=sgd.LOSSES)
+    options.add_argument(
+        "--learning-rates", type=learning_rates, required=True, help="in units of n/λ_max"
+    )
+    options.add_argument("--thresholds", type=learning_rates, required=True, help="training losses")
+    options.add_argument("--samples", type=command.count_or_all, required=True)
+    options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
+    options.add_argument("--batch", type=command.at_least(1), required=True)
+    options.add_argument("--epochs", type=command.at_least(1), required=True)
+    command.run(main, options)
