@@ -16,9 +16,9 @@ SPEC = Spec(
     section="§6 Faster optimization",
     inputs=("fig_speed",),
     caption="""
-Spearman's rank correlation ρ of measures of a network at initialisation with the epochs that SGD takes
-to a training loss, over the networks of ``fig_speed``: depths, widths and activations. ρ = 1: the
-larger the measure, the slower; −1: the faster. Bars: 95 % bootstrap intervals over networks
+Spearman's rank correlation ρ of measures of a network at initialisation with the epochs that SGD
+takes to a training loss, over the networks of ``fig_speed``: depths, widths and activations. ρ = 1:
+the larger the measure, the slower; −1: the faster. Bars: 95 % bootstrap intervals over networks
 (percentiles of 1,000 samples with replacement). A colour for all networks and one for those of each
 activation; the loss to reach is the lowest that at least half of these networks reach, and those
 that do not count as slower than all others. **Left**: ρ. **Right**: the partial rank correlation
@@ -28,11 +28,11 @@ given the depth, for what a measure says beyond it.
 - *κ without λ*\\ :sub:`max` is λ₂/λ\\ :sub:`min`; *share of λ*\\ :sub:`max` is λ\\ :sub:`max`/tr K.
 - The other four know the labels Y (a centred column for each class), of which cᵢ is the share along
   the i-th eigenvector. *Label rate*: Σ cᵢ λᵢ/λ\\ :sub:`max`. *Label complexity*: Yᵀ K⁻¹ Y
-  · tr K/(n ‖Y‖²). *Predicted steps*: of gradient descent at 1/λ\\ :sub:`max` until a tenth of ‖Y‖² is
-  left, were K constant. *Alignment*: of K and Y Yᵀ, both centred.
+  · tr K/(n ‖Y‖²). *Predicted steps*: of gradient descent at 1/λ\\ :sub:`max` until a tenth of ‖Y‖²
+  is left, were K constant. *Alignment*: of K and Y Yᵀ, both centred.
 
-**The paper** (§6) takes κ as what decides how fast a network trains. It compares depths alone, of one
-width, and reports no correlation.
+**The paper** (§6) takes κ as what decides how fast a network trains. It compares depths alone, of
+one width, and reports no correlation.
 """,
 )
 

@@ -21,9 +21,9 @@ SPEC = Spec(
     inputs=("speed",),
     datasets="fig_speed",
     caption="""
-Each point is a network: its depth (colour), width (size) and activation (marker). **x**: κ of its NTK
-at initialisation, geometric mean over initialisations. **y**: the epochs that plain SGD takes to a
-training loss, mean over initialisations, at the best learning rate of those tried. A row for each
+Each point is a network: its depth (colour), width (size) and activation (marker). **x**: κ of its
+NTK at initialisation, geometric mean over initialisations. **y**: the epochs that plain SGD takes
+to a training loss, mean over initialisations, at the best learning rate of those tried. A row for each
 data set, a panel for each loss function; the loss to reach is the lowest that at least half of the
 networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the right
 edge; a network whose κ is not resolved is left out.
@@ -35,8 +35,8 @@ edge; a network whose κ is not resolved is left out.
   samples, each before the step that uses it.
 - ½ ‖f − e‖² is the square loss of a sample, e the unit vector of its class.
 
-**The paper** (§6) argues from the bound (1 − 1/κ)ᵗ on gradient descent that networks with a smaller κ
-train faster. ``fig_predictors`` compares κ with other measures.
+**The paper** (§6) argues from the bound (1 − 1/κ)ᵗ on gradient descent that networks with a smaller
+κ train faster. ``fig_predictors`` compares κ with other measures.
 """,
 )
 

@@ -107,7 +107,9 @@ def read_task(path: Path, figure: str, first: int | None = None) -> Task:
     try:
         return sgd.classification(*arrays)
     except UserError as error:
-        raise UserError(f"{path.stem}: {error}; or take {path.stem} out of figures.{figure}") from None
+        raise UserError(
+            f"{path.stem}: {error}; or take {path.stem} out of figures.{figure}"
+        ) from None
 
 
 def device_name(device: torch.device) -> str:
