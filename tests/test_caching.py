@@ -290,7 +290,8 @@ def reword(project: Path) -> None:
 
 
 COMPUTING = (
-    "dataset", "kernel", "spectrum", "closest_pair", "sweep", "architecture", "descent", "sgd",
+    "dataset", "kernel", "spectrum", "closest_pair", "sweep", "architecture", "descent", "speed",
+    "sgd",
 )  # fmt: skip
 NO_NUMBERS = [
     path.relative_to(SOURCE).as_posix()
@@ -388,6 +389,11 @@ CHANGES: dict[str, list[Change]] = {
         setting("descent.activation", "tanh"),
     ],
     "`descent.widths`: one added": [setting("descent.widths", [8, 12])],
+    "`speed.seeds`, `depths`, `activations`, `samples`, `batch`, `epochs`, learning rates": [
+        setting("speed.seeds", [1]),
+        setting("speed.cross_entropy.learning_rates", [8]),
+    ],
+    "`speed.widths`: one added": [setting("speed.widths", [8, 12, 16])],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
     "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
         one_after_the_other(
@@ -448,6 +454,7 @@ CHANGES: dict[str, list[Change]] = {
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,
             (("training/evolution",),) * 2,
+            (("training/predictors",),) * 2,
             (("artefacts/interval",),) * 2,
             (("datasets/samples",),) * 2,
             (("datasets/duplicates",),) * 2,

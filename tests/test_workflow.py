@@ -35,7 +35,7 @@ def test_every_artefact_is_made(finished):
     assert list(table.columns[:4]) == ["dataset", "activation", "depth", "width"]
     for column in (
         "dataset", "activation", "depth", "n", "samples", "seeds", "blocks", "kappa_mean",
-        "kappa_std", "kappa_median", "kappa_verdict", "min_angle_deg_mean", "min_angle_deg_std",
+        "kappa_std", "kappa_median", "kappa_verdict", "min_angle_deg_mean", "min_angle_deg_low",
     ):  # fmt: skip
         assert column in table
     assert len(table) == KERNELS

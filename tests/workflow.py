@@ -38,6 +38,14 @@ SMALL = {
     },
     "training": {"depths": [1, 2], "checkpoint_minutes": 0},
     "descent": {"depths": [1, 2], "widths": [8], "seeds": [1], "steps": 20},
+    "speed": {
+        "depths": [1, 2],
+        "widths": [8, 12],
+        "seeds": [1, 32],
+        "samples": 60,
+        "epochs": 5,
+        "square": None,
+    },
     "architectures": {"depths": [1, 2], "seeds": [1, 32], "width": 12, "blocks": 1},
     "sweeps": {
         "depths": [1, 2],

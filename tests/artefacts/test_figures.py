@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pypdf
 import pytest
+from scipy import stats
 
 from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, output, style, sweep_panels
 from ntkcond.artefacts.registry import SPECS
@@ -69,7 +70,8 @@ def test_fig2_has_mean_and_spread_over_seeds_and_blocks():
     assert resolved.kappa_std == pytest.approx(kappas.std(ddof=1))
     assert (resolved.seeds, resolved.blocks, resolved.n, resolved.samples) == (2, 2, 48, 100)
     assert (resolved.min_angle_deg_mean, resolved.kappa_verdict) == (6.5, "resolved")
-    assert resolved.min_angle_deg_std == pytest.approx(np.std([6, 7], ddof=1))
+    ends = stats.t.interval(0.95, 1, loc=6.5, scale=0.5)  # the standard error of 6 and 7
+    assert (resolved.min_angle_deg_low, resolved.min_angle_deg_high) == pytest.approx(ends)
 
 
 def test_fig2_never_averages_infinity_or_a_bound_into_kappa():

@@ -24,6 +24,7 @@ OVERLAY = {
     },
     "training": {"seeds": [1, 2], "learning_rates": [1, 2, 4]},
     "descent": {"depths": [1, 6], "widths": [64], "seeds": [1], "steps": 1000},
+    "speed": {"depths": [1, 6], "seeds": [1, 2], "samples": 300, "batch": 40, "epochs": 3},
     "architectures": {"depths": [1, 5], "width": 32, "seeds": [1], "blocks": 2},
     "sweeps": {"depths": [1, 3], "widths": [64, 2048], "sizes": [8, 5000], "seeds": [1, 2]},
     "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"], "fig_evolution": ["mnist"]},
@@ -70,6 +71,11 @@ JOBS = {
         {"dataset": "mnist", "width": "256"},
         needs.descent_need(500, 784, depth=6, width=256),
         cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
+    ),
+    "speed": (  # of all depths; four learning rates for each seed and each of two activations
+        {"dataset": "mnist", "loss": "square", "width": "64"},
+        needs.speed_need(300, 300, 784, depth=6, width=64, batch=40, seeds=2),
+        cluster.speed_work(300, 300, 784, [1, 6], 64, 2 * 4, seeds=2, activations=2, epochs=3),
     ),
     "architecture": (
         of(architecture="convolutional"),

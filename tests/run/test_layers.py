@@ -64,6 +64,7 @@ NO_NUMBERS = {
     "needs.sweep_need": "bytes, for require_memory",
     "needs.architecture_need": "bytes, for require_memory",
     "needs.descent_need": "bytes, for require_memory",
+    "needs.speed_need": "bytes, for require_memory",
     "needs.train_need": "bytes, for require_memory",
     "needs.kernel_file_bytes": "bytes, for require_space",
     "needs.BY_HALF_FROM": "which kernels lie in their files by half",

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style, sweep_curves, sweep_panels
+from ntkcond.artefacts import interval, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
@@ -23,7 +23,7 @@ SPEC = Spec(
     about="experiment",
     caption="""
 **(a)** The smallest angle φ between the gradients of any two samples of a data set, against depth
-L; mean over initialisations, shade ± one standard deviation. **(b)** The condition number κ of the
+L; mean over initialisations, shade: its 95 % t interval. **(b)** The condition number κ of the
 NTK of n samples; mean of the resolved κ over initialisations and blocks of n samples, shade: the
 middle 68 % of all. κ = ∞ is drawn in a band of its own, a lower bound as an arrow. ReLU networks:
 filled markers, solid lines. Linear networks: hollow markers, dashed lines. Thin lines: the same
@@ -72,18 +72,23 @@ def table(
     over all, a singular κ counting as ∞ and an unresolved one as its lower bound;
     kappa_lower_bound, the smallest bound of the unresolved. kappa_verdict: that of all of them, or
     `mixed`; resolved, singular, unresolved: how many. nonzero_kappa_mean: of linear networks, the
-    non-zero spectrum. min_angle_deg_*: over seeds, of all samples. std: of a sample (n − 1), empty
-    for a single one. infinite_*, where the files of a sweep at infinite width are given:
+    non-zero spectrum. min_angle_deg_mean, _low, _high: over seeds, of all samples, with the 95 % t
+    interval, empty for a single seed. std: of a sample (n − 1), likewise. infinite_*, where the files of a sweep at infinite width are given:
     kappa_mean, kappa_verdict and min_angle_deg of the same blocks at infinite width."""
     kappas = pd.DataFrame([
         {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
         for curve, rows in conditioning.groupby(CURVE, sort=False)
     ])  # fmt: skip
-    minima = angles.groupby(CURVE, sort=False, as_index=False).agg(
-        min_angle_deg_mean=("min_angle_deg", "mean"),
-        min_angle_deg_std=("min_angle_deg", "std"),
-        duplicate_rows=("duplicate_rows", "first"),
-        zero_rows=("zero_rows", "first"),
+    minima = pd.DataFrame(
+        [
+            {
+                **dict(zip(CURVE, curve, strict=True)),
+                **interval.of("min_angle_deg", rows.min_angle_deg),
+                "duplicate_rows": rows.duplicate_rows.iloc[0],
+                "zero_rows": rows.zero_rows.iloc[0],
+            }
+            for curve, rows in angles.groupby(CURVE, sort=False)
+        ]
     )
     limits = pd.DataFrame(columns=LIMITS)
     if sweep_infinite:

@@ -19,7 +19,7 @@ SPEC = Spec(
     datasets="fig_activations_ntk",
     caption="""
 **Left**: the smallest angle between the gradients of two samples of norm 1, mean over
-initialisations ± one standard deviation. **Right**: κ of the NTK of n samples, median and middle
+initialisations with its 95 % t interval. **Right**: κ of the NTK of n samples, median and middle
 68 % over initialisations and blocks; a hollow triangle is a lower bound. Against depth, for each
 available activation; thin lines: infinite width.
 

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style, sweep_panels
+from ntkcond.artefacts import interval, style, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
@@ -22,7 +22,7 @@ SPEC = Spec(
     datasets="fig_architectures",
     caption="""
 **Left**: the smallest angle between the gradients of two of n samples, mean over initialisations
-and blocks ± one standard deviation. **Right**: κ of their NTK, median and middle 68 %; a hollow
+and blocks with its 95 % t interval. **Right**: κ of their NTK, median and middle 68 %; a hollow
 triangle is a lower bound. A colour and marker for each kind of network; ReLU: filled, solid;
 linear: hollow, dashed. All have L hidden layers of the same width with the paper's factors:
 
@@ -42,7 +42,7 @@ POINT = ["dataset", "architecture", "activation", "depth"]
 
 def table(architecture: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, network, activation and depth: width, weights, n, the columns of κ
-    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean and _std over seeds and blocks."""
+    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds and blocks with its 95 % t interval."""
     records = []
     for path in architecture:
         with read_hdf5(path) as file:
@@ -57,8 +57,7 @@ def table(architecture: Sequence[Path]) -> pd.DataFrame:
                 **dict(zip(POINT, point, strict=True)),
                 "weights": first.weights,
                 **kappa_columns(own.assign(nonzero_kappa=np.nan)),
-                "min_angle_deg_mean": angles.mean(),
-                "min_angle_deg_std": angles.std(),
+                **interval.of("min_angle_deg", angles),
             })  # fmt: skip
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")
 

@@ -23,10 +23,10 @@ SPEC = Spec(
     caption="""
 Each point is a network: its depth (colour), width (size) and activation (marker). **x**: κ of its
 NTK at initialisation, geometric mean over initialisations. **y**: the epochs that plain SGD takes
-to a training loss, mean over initialisations, at the best learning rate of those tried. A row for each
-data set, a panel for each loss function; the loss to reach is the lowest that at least half of the
-networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the right
-edge; a network whose κ is not resolved is left out.
+to a training loss, mean over initialisations, at the best learning rate of those tried. A row for
+each data set, a panel for each loss function; the loss to reach is the lowest that at least half of
+the networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the
+right edge; a network whose κ is not resolved is left out.
 
 - The learning rates tried are multiples of n/λ\\ :sub:`max` of each network's own NTK of n samples:
   the same for every network on the scale that matters, so that λ\\ :sub:`max` gives none an

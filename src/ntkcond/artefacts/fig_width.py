@@ -19,8 +19,8 @@ SPEC = Spec(
     inputs=("sweep/width",),
     datasets="fig_width",
     caption="""
-**Left**: the smallest angle between the gradients of two samples, mean over initialisations ± one
-standard deviation. **Right**: κ of the NTK of n samples, median and middle 68 % over
+**Left**: the smallest angle between the gradients of two samples, mean over initialisations with
+its 95 % t interval. **Right**: κ of the NTK of n samples, median and middle 68 % over
 initialisations and blocks. Against the width m of the hidden layers, a colour for each depth;
 dashed: the closed form at infinite width. A hollow triangle is a lower bound.
 

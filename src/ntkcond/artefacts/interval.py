@@ -29,3 +29,8 @@ def geometric(values: np.ndarray) -> tuple[float, float, float]:
 def columns(name: str, found: tuple[float, float, float]) -> Iterator[tuple[str, float]]:
     """name_mean, name_low, name_high."""
     yield from zip((f"{name}_{end}" for end in ("mean", "low", "high")), found, strict=True)
+
+
+def of(name: str, values: np.ndarray) -> dict[str, float]:
+    """name_mean, name_low, name_high of the t interval."""
+    return dict(columns(name, t_interval(values)))

@@ -10,7 +10,7 @@ class Spec:
 
     title, section, caption: in the report, the last in reStructuredText. inputs: the module's
     `table` gets each by this name: other artefacts, as data frames; `sweep/…`, `spectrum`,
-    `closest_pair`, `descent`, `sgd`: the paths of these jobs' files, for the data sets of
+    `closest_pair`, `descent`, `speed`, `sgd`: the paths of these jobs' files, for the data sets of
     `datasets`. `artefacts`: the records of all artefacts that have costs. settings: the config's
     settings that `table` gets, by their place there: training.rate_for; datasets.*.source: of each
     of its data sets. datasets: the entry of the

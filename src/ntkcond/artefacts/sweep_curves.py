@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntkcond.artefacts import interval
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.run.files import read_hdf5
 
@@ -27,12 +28,11 @@ def read(paths: Iterable[Path]) -> pd.DataFrame:
 
 def table(paths: Iterable[Path]) -> pd.DataFrame:
     """A row for each data set, activation, depth, width (inf: infinite) and n: the columns of κ of
-    `ntkcond.artefacts.fig2.table`, min_angle_deg_mean and _std over seeds."""
+    `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds with its 95 % t interval."""
     records = []
     for point, rows in read(paths).groupby(POINT, sort=False):
         angles = rows.drop_duplicates("seed").min_angle_deg
         about = dict(zip(POINT, point, strict=True))
         kappas = kappa_columns(rows.assign(nonzero_kappa=np.nan))
-        spread = {"min_angle_deg_mean": angles.mean(), "min_angle_deg_std": angles.std()}
-        records.append({**about, **kappas, **spread})
+        records.append({**about, **kappas, **interval.of("min_angle_deg", angles)})
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")

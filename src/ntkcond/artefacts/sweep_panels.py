@@ -26,10 +26,9 @@ def draw_kappa(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
 
 
 def draw_angle(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
-    """min φ against column x: mean over seeds ± one standard deviation."""
-    mean, spread = curve.min_angle_deg_mean, curve.min_angle_deg_std.fillna(0)
-    axes.plot(curve[x], mean, **look)
-    style.shade(axes, curve[x], mean - spread, mean + spread, look["color"])
+    """min φ against column x: mean over seeds and its interval."""
+    axes.plot(curve[x], curve.min_angle_deg_mean, **look)
+    style.shade(axes, curve[x], curve.min_angle_deg_low, curve.min_angle_deg_high, look["color"])
 
 
 def draw_rows(

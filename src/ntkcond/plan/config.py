@@ -36,7 +36,6 @@ TRAINING = (
 )  # fmt: skip
 # Settings of tables and a figure of all training runs: no data set may override them.
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
-LOSSES = ("cross_entropy", "square")  # those of `ntkcond.training.sgd`, which imports torch
 SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
 DATA = ("source", "samples", "seed", "shape", *SWITCHES)
 SCHEMA = "workflow/schemas/config.schema.yaml"
@@ -219,15 +218,15 @@ def descent(config: dict, name: str, width: int) -> dict:
 
 
 def losses(config: dict) -> list[str]:
-    """Those that networks of fig_speed are trained on."""
-    return [loss for loss in LOSSES if loss in config["speed"]]
+    """Those that networks of fig_speed are trained on: with settings of their own."""
+    return [key for key, value in config["speed"].items() if isinstance(value, dict)]
 
 
 def speed(config: dict, name: str, loss: str, width: int) -> dict:
     """The settings of a job of fig_speed; thresholds in descending order."""
     run, defaults = training(config, name), experiment(config, name)
-    found = {key: value for key, value in config["speed"].items() if key not in LOSSES}
-    found.pop("widths")
+    others = {"widths", *losses(config)}
+    found = {key: value for key, value in config["speed"].items() if key not in others}
     for key, values in config["speed"][loss].items():
         found[key] = sorted(map(float, values), reverse=key == "thresholds")
     kept = {"convention": run["convention"], "bias": run["bias"], "block": defaults["block"]}

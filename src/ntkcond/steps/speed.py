@@ -103,7 +103,8 @@ def _at_start(
     features = x.shape[1]
     inside, outside = sgd.scales(network, features, convention)
     gradients = network.initial_gradients(seed, features, device)
-    kernel = outside**2 * empirical_ntk(gradients(put(inside * x.astype(np.float64), device)))
+    kernel = empirical_ntk(gradients(put(inside * x.astype(np.float64), device)))
+    kernel = outside**2 * kernel + (1 - outside**2) * network.bias**2  # β² is of f's own biases
     # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
     error = rounding(network, features) * float(diagonal(kernel).sum())
     record = spectrum_record(kernel, rank_bound(x, network), error)

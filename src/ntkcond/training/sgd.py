@@ -124,8 +124,8 @@ def layer_factors(network: MLP, features: int, convention: str) -> tuple[float, 
 
 
 def scales(network: MLP, features: int, convention: str) -> tuple[float, float]:
-    """s and t of a convention, whose network is t times that of Eq. (1) at s x: its NTK is t² times
-    Eq. (1)'s of the samples s x."""
+    """s and t of a convention, whose network is t times that of Eq. (1) at s x, but for the biases
+    of f, which keep their size."""
     if convention == "paper":
         return 1.0, 1.0
     return 1 / math.sqrt(features), math.sqrt(normalisation(network.activation))

@@ -32,8 +32,8 @@ SPEC = Spec(
     inputs=(
         "conditioning", "angles", "fig3", "fig_activations", "fig_activations_ntk", "fig_width",
         "fig_architectures", "fig_infinite_depth", "fig_weight_scale", "fig_descent",
-        "fig_evolution", "table_epochs", "table_generalization", "sweep/first_layer",
-        "sweep/infinite",
+        "fig_evolution", "fig_predictors", "table_epochs", "table_generalization",
+        "sweep/first_layer", "sweep/infinite",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),

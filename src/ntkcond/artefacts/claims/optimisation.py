@@ -191,6 +191,28 @@ def keeps_kappa(fig_evolution: Table) -> Findings:
         )  # fmt: skip
 
 
+@CLAIMS.add(
+    "ours-6-speed", "ours; on v1, ICLR and newest §6, §5",
+    "The smaller a network's κ at the start, the fewer epochs SGD needs.",
+)  # fmt: skip
+def speed_follows_kappa(fig_predictors: Table) -> Findings:
+    """By the 95 % interval of the rank correlation over networks of several depths and widths."""
+    found = fig_predictors[(fig_predictors.measure == "kappa") & fig_predictors.shown]
+    for row in found.dropna(subset="rho").itertuples():
+        given = "given the depth: none"
+        if row.given_depth == row.given_depth:
+            ends = f"{short(row.given_depth_low)} to {short(row.given_depth_high)}"
+            given = f"given the depth {short(row.given_depth)} ({ends})"
+        group = "all networks" if row.group == "all" else f"{row.group} networks"
+        yield judged(
+            f"{title(row.dataset)}, {row.loss.replace('_', ' ')} to {row.threshold:g}, {group}",
+            "rank correlation of epochs with κ", "> 0", short(row.rho),
+            f"95 % interval {short(row.rho_low)} to {short(row.rho_high)}, {row.networks} networks;"
+            f" {given}",
+            HOLDS if row.rho_low > 0 else FAILS if row.rho_high < 0 else UNDECIDED,
+        )  # fmt: skip
+
+
 def _errors(rows: Table) -> pd.Series:
     """The standard error of each accuracy, in %: of the seeds, pooled over depths, and of a test
     set of so many samples."""
