@@ -33,7 +33,7 @@ from ntkcond.ntk.spectrum import extreme_eigenvalues
 from ntkcond.plan import cluster
 from ntkcond.run.files import write_text
 from ntkcond.run.machine import available_memory
-from ntkcond.steps.sgd import make_repeatable
+from ntkcond.steps.training_task import make_repeatable
 from ntkcond.training import sgd
 
 ROOT = Path(__file__).parents[1]

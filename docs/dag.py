@@ -16,7 +16,7 @@ DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
 COLOURS = {
     "#E69F00": ("download", "corpus", "dataset"),
     "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep", "architecture"),
-    "#D55E00": ("sgd", "descent"),
+    "#D55E00": ("sgd", "descent", "speed"),
 }
 FIGURE, TABLE = "#009E73", "#CC79A7"
 

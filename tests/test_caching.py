@@ -439,6 +439,7 @@ CHANGES: dict[str, list[Change]] = {
             (("arrays/half",),) * 2,
             (("arrays/cuda", "training/sgd"),) * 2,
             (("steps/network_options",),) * 2,
+            (("steps/training_task",),) * 2,
             (("ntk/empirical",),) * 2,
             (("ntk/closest_pair",),) * 2,
             (("ntk/spectrum",),) * 2,

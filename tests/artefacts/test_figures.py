@@ -204,7 +204,7 @@ WORDS = {
     "fig1": "degrees", "fig2": "degrees", "fig3": "training loss (nats)", "fig4": "degrees",
     "fig_activations": "degrees", "fig_activations_ntk": "degrees",
     "fig_architectures": "degrees", "fig_descent": "residual", "fig_evolution": "step",
-    "fig_spectrum": "position of the eigenvalue",
+    "fig_spectrum": "position of the eigenvalue", "fig_speed": "epochs", "fig_predictors": "epochs",
     "fig_infinite_depth": "degrees", "fig_samples": "samples", "fig_weight_scale": "degrees",
     "fig_width": "degrees",
 }  # fmt: skip

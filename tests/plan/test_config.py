@@ -237,10 +237,10 @@ def test_a_data_set_overrides_training_for_itself():
     assert (own["epochs"], own["learning_rates"]) == (7, [0.5, 4])  # from small to large
     assert own["batch"] == DEFAULT["training"]["batch"]
     assert training(config, "mnist")["epochs"] == DEFAULT["training"]["epochs"]
-    assert own["width"] == DEFAULT["width"]
-    assert training(changed("datasets.digits.width", 64), "digits")["width"] == 64
-    assert training(changed("datasets.digits.training.width", 32), "digits")["width"] == 32
-    assert training(changed("training.width", 16), "digits")["width"] == 16
+    assert training(config, "mnist")["width"] == DEFAULT["width"]
+    assert training(changed("datasets.mnist.width", 64), "mnist")["width"] == 64
+    assert training(changed("datasets.mnist.training", {"width": 32}), "mnist")["width"] == 32
+    assert training(changed("training.width", 16), "mnist")["width"] == 16
 
 
 def test_one_source_can_be_shown_at_two_sizes():

@@ -72,9 +72,10 @@ def table(
     over all, a singular κ counting as ∞ and an unresolved one as its lower bound;
     kappa_lower_bound, the smallest bound of the unresolved. kappa_verdict: that of all of them, or
     `mixed`; resolved, singular, unresolved: how many. nonzero_kappa_mean: of linear networks, the
-    non-zero spectrum. min_angle_deg_mean, _low, _high: over seeds, of all samples, with the 95 % t
-    interval, empty for a single seed. std: of a sample (n − 1), likewise. infinite_*, where the files of a sweep at infinite width are given:
-    kappa_mean, kappa_verdict and min_angle_deg of the same blocks at infinite width."""
+    non-zero spectrum. min_angle_deg_mean: over seeds, of all samples, with _low and _high, its 95 %
+    t interval. std: of a sample (n − 1); it and intervals are empty for a single one. infinite_*,
+    where the files of a sweep at infinite width are given: kappa_mean, kappa_verdict and
+    min_angle_deg of the same blocks at infinite width."""
     kappas = pd.DataFrame([
         {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
         for curve, rows in conditioning.groupby(CURVE, sort=False)

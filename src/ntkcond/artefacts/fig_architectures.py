@@ -42,7 +42,8 @@ POINT = ["dataset", "architecture", "activation", "depth"]
 
 def table(architecture: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, network, activation and depth: width, weights, n, the columns of κ
-    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds and blocks with its 95 % t interval."""
+    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds and blocks with its 95 % t
+    interval."""
     records = []
     for path in architecture:
         with read_hdf5(path) as file:

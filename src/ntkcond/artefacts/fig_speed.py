@@ -13,7 +13,6 @@ from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.files import read_hdf5
-from ntkcond.training.predictors import Predictors
 
 SPEC = Spec(
     title="Epochs of training against κ at the start",
@@ -41,7 +40,10 @@ right edge; a network whose κ is not resolved is left out.
 )
 
 NETWORK = ["dataset", "loss", "activation", "width", "depth"]
-MEASURES = ("start_loss", "kappa", "lambda_min", *Predictors._fields)
+MEASURES = (
+    "start_loss", "kappa", "lambda_min", "kappa_without_first", "largest_share", "label_rate",
+    "label_complexity", "predicted_steps", "alignment",
+)  # fmt: skip
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
 LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
 

@@ -3,11 +3,9 @@
 Resumes from a killed run's checkpoint, and ends with the same numbers.
 """
 
-import os
 import time
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import Need, train_need
 from ntkcond.run.progress import progress
-from ntkcond.steps import network_options
+from ntkcond.steps import network_options, training_task
 from ntkcond.training import sgd
 from ntkcond.training.history import MEASURES, History
 from ntkcond.training.sgd import Model, Run, Task
@@ -33,8 +31,8 @@ def main(arguments: Namespace) -> None:
     a = arguments
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
-    make_repeatable(a.tf32)
-    task = read_task(a.dataset, "fig3")
+    training_task.make_repeatable(a.tf32)
+    task = training_task.read(a.dataset, "fig3")
     samples, features = task.x.shape
     tests = 0 if task.x_test is None else len(task.x_test)
     network = network_options.network(a)
@@ -89,27 +87,6 @@ def main(arguments: Namespace) -> None:
             together=together,
         )  # fmt: skip
     checkpoint.path.unlink(missing_ok=True)
-
-
-def make_repeatable(tf32: bool) -> None:
-    """The same bits again on the same device, and the precision that was asked for."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS's manual, reproducibility
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    torch.set_flush_denormal(True)  # of samples classified beyond doubt; slow on a CPU, and 0
-
-
-def read_task(path: Path, figure: str, first: int | None = None) -> Task:
-    """Of all samples; or of the first so many of the training split. Raises UserError when the data
-    set has nothing to learn, with the figure that it is for."""
-    names = ("x", "y") if first else ("x", "y", "x_test", "y_test")
-    with read_hdf5(path) as file:
-        arrays = [file[name][:first] if name in file else None for name in names]
-    try:
-        return sgd.classification(*arrays)
-    except UserError as error:
-        raise UserError(
-            f"{path.stem}: {error}; or take {path.stem} out of figures.{figure}"
-        ) from None
 
 
 def device_name(device: torch.device) -> str:
@@ -201,19 +178,11 @@ class Checkpoint:
         self.saved = time.monotonic()
 
 
-def learning_rates(text: str) -> list[float]:
-    """A list of numbers above 0: 0.5,1,2."""
-    rates = [float(word) for word in text.split(",")]
-    if not all(0 < rate < float("inf") for rate in rates):
-        raise ArgumentTypeError(f"{text} has one that is not above 0")
-    return rates
-
-
 if __name__ == "__main__":
     options = network_options.parser(__doc__, without=network_options.NTK_ONLY)
     options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
     options.add_argument("--loss", required=True, choices=sgd.LOSSES)
-    options.add_argument("--learning-rates", type=learning_rates, required=True)
+    options.add_argument("--learning-rates", type=training_task.numbers, required=True)
     options.add_argument("--batch", type=command.at_least(1), required=True)
     options.add_argument("--epochs", type=command.at_least(1), required=True)
     options.add_argument(

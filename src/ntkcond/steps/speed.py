@@ -18,8 +18,7 @@ from ntkcond.run.files import write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import speed_need
 from ntkcond.run.progress import progress
-from ntkcond.steps import network_options
-from ntkcond.steps.sgd import learning_rates, make_repeatable, read_task
+from ntkcond.steps import network_options, training_task
 from ntkcond.training import sgd
 from ntkcond.training.history import History
 from ntkcond.training.predictors import class_columns, predictors
@@ -44,8 +43,8 @@ def main(arguments: Namespace) -> None:
     a = arguments
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
-    make_repeatable(tf32=False)
-    task = read_task(a.dataset, "fig_speed", None if a.samples == "all" else a.samples)
+    training_task.make_repeatable(tf32=False)
+    task = training_task.read(a.dataset, "fig_speed", None if a.samples == "all" else a.samples)
     samples, features = task.x.shape
     n = samples if a.block == "all" else min(a.block, samples)
     need = speed_need(n, samples, features, max(a.depths), a.width, a.batch, len(a.seeds))
@@ -134,9 +133,11 @@ if __name__ == "__main__":
     options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
     options.add_argument("--loss", required=True, choices=sgd.LOSSES)
     options.add_argument(
-        "--learning-rates", type=learning_rates, required=True, help="in units of n/λ_max"
+        "--learning-rates", type=training_task.numbers, required=True, help="in units of n/λ_max"
     )
-    options.add_argument("--thresholds", type=learning_rates, required=True, help="training losses")
+    options.add_argument(
+        "--thresholds", type=training_task.numbers, required=True, help="training losses"
+    )
     options.add_argument("--samples", type=command.count_or_all, required=True)
     options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
     options.add_argument("--batch", type=command.at_least(1), required=True)

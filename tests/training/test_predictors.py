@@ -1,0 +1,226 @@
+"""Measures of the NTK at the start, the step that trains many networks, and its two artefacts:
+against linear algebra, autograd and SciPy."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from ntkcond.artefacts import fig_predictors, fig_speed
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.run.errors import UserError
+from ntkcond.steps import speed
+from ntkcond.training import predictors, sgd
+
+RNG = np.random.default_rng(0)
+FACTOR = RNG.standard_normal((9, 14))
+KERNEL = FACTOR @ FACTOR.T + 5
+KAPPA = np.linalg.cond(KERNEL)
+LABELS = np.array([3, 1, 1, 7, 3, 3, 7, 1, 3])
+Y = predictors.class_columns(LABELS)
+N, SEEDS, DEPTHS, WIDTH = 12, [1, 32], [1, 3], 16
+
+
+def test_columns_of_classes_are_centred():
+    assert Y.shape == (9, 3)
+    assert np.abs(Y.sum(axis=0)).max() < 1e-14
+    assert (Y.argmax(axis=1) == np.searchsorted([1, 3, 7], LABELS)).all()
+
+
+def test_measures_are_those_of_linear_algebra():
+    found = predictors.predictors(KERNEL, Y, KAPPA)
+    values = np.linalg.eigvalsh(KERNEL)
+    assert found.kappa_without_first == pytest.approx(values[-2] / values[0])
+    assert found.largest_share == pytest.approx(values[-1] / np.trace(KERNEL))
+    squared = (Y**2).sum()
+    assert found.label_rate == pytest.approx(np.trace(Y.T @ KERNEL @ Y) / values[-1] / squared)
+    inverse = np.trace(Y.T @ np.linalg.solve(KERNEL, Y)) / squared
+    assert found.label_complexity == pytest.approx(inverse * np.trace(KERNEL) / 9)
+    centre = np.eye(9) - 1 / 9
+    one, other = centre @ KERNEL @ centre, Y @ Y.T
+    cosine = (one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other)
+    assert found.alignment == pytest.approx(cosine)
+
+
+def test_predicted_steps_are_those_of_the_descent():
+    steps = predictors.predictors(KERNEL, Y, KAPPA).predicted_steps
+    contraction = np.eye(9) - KERNEL / np.linalg.eigvalsh(KERNEL)[-1]
+
+    def left(t: int) -> float:
+        residual = np.linalg.matrix_power(contraction, t) @ Y
+        return (residual**2).sum() / (Y**2).sum()
+
+    assert steps > 2
+    assert left(int(steps)) > predictors.LEFT > left(int(steps) + 1)
+
+
+def test_what_divides_by_the_smallest_eigenvalue_is_known_as_far_as_it_is():
+    for kappa in (np.inf, np.nan):
+        found = predictors.predictors(KERNEL, Y, kappa)
+        assert [found.kappa_without_first, found.label_complexity] == pytest.approx(
+            [kappa, kappa], nan_ok=True
+        )
+        assert np.isfinite(found.predicted_steps)
+
+
+def test_labels_that_are_never_learned():
+    shares = np.array([0.3, 0.7])
+    assert predictors.steps_until(0.1, np.array([0.0, 1.0]), shares) == np.inf
+    assert predictors.steps_until(0.1, np.array([-1e-17, 1.0]), shares) == np.inf
+    assert predictors.steps_until(0.5, np.array([0.0, 1.0]), shares) < 1e-5
+    t = predictors.steps_until(0.1, np.array([0.25, 1.0]), shares)
+    assert 0.3 * 0.75 ** (2 * t) == pytest.approx(0.1)
+
+
+def gaussian() -> tuple[np.ndarray, np.ndarray]:
+    x = RNG.standard_normal((2 * N, 5)).astype(np.float32)
+    return x, np.arange(2 * N) % 3
+
+
+def measured(folder: Path, x: np.ndarray, y: np.ndarray, **given: object) -> Path:
+    """The step's file for this data set, mine."""
+    loss = given.get("loss", "square")
+    output = folder / f"speed/mine/{loss}/width{WIDTH}.h5"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(folder / "mine.h5", "w") as file:
+        file["x"], file["y"] = x, y
+    options = {
+        "dataset": folder / "mine.h5", "activations": ["relu", "tanh"], "depths": DEPTHS,
+        "width": WIDTH, "bias": 0.0, "convention": "authors", "loss": loss, "seeds": SEEDS,
+        "learning_rates": [0.25, 0.5], "thresholds": [0.7, 0.1], "samples": "all", "block": N,
+        "batch": 2 * N, "epochs": 4, "device": "cpu", "threads": 1, "record": None,
+        "output": output,
+    }  # fmt: skip
+    speed.main(Namespace(**options | given))
+    return output
+
+
+@pytest.mark.parametrize(("convention", "bias"), [("authors", 0.3), ("paper", 0.0)])
+def test_the_ntk_is_that_of_the_network_which_is_trained(convention, bias, tmp_path):
+    """Of its first output, by autograd."""
+    x, y = gaussian()
+    with h5py.File(measured(tmp_path, x, y, convention=convention, bias=bias)) as file:
+        largest = file["ntk/lambda_max"][1, 1, 0]
+        rates = file["learning_rate"][1, 1, 0]
+    network = MLP(ACTIVATIONS["tanh"], depth=3, width=WIDTH, bias=bias)
+    model = sgd.Model(network, sgd.layer_factors(network, 5, convention))
+    weights = [w.double().requires_grad_() for w in sgd.stacked_weights([1], network, 5, 1)]
+    f = sgd.logits(weights, torch.tensor(x[:N]).double()[None], model)[0, :, 0]
+    rows = [torch.cat([g.flatten() for g in torch.autograd.grad(v, weights, retain_graph=True)])
+            for v in f]  # fmt: skip
+    jacobian = torch.stack(rows).numpy()
+    expected = np.linalg.eigvalsh(jacobian @ jacobian.T)[-1]
+    assert largest == pytest.approx(expected, rel=1e-6)  # float32 weights in training
+    assert rates == pytest.approx(np.array([0.25, 0.5]) * N / largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", sgd.LOSSES)
+def test_networks_are_trained_as_autograd_does(loss, tmp_path):
+    """Two steps with all samples in a batch: the loss of an epoch is that before its step."""
+    x, y = gaussian()
+    with h5py.File(measured(tmp_path, x, y, loss=loss)) as file:
+        losses, rate = file["train_loss"][0, 1, 1, 1], file["learning_rate"][0, 1, 1, 1]
+        start = file["start_loss"][0, 1, 1]
+    network = MLP(ACTIVATIONS["relu"], depth=3, width=WIDTH)
+    model = sgd.Model(network, sgd.layer_factors(network, 5, "authors"), loss)
+    weights = [w.requires_grad_() for w in sgd.stacked_weights([32], network, 5, 3)]
+    inputs, target = torch.tensor(x)[None], torch.tensor(y)
+    optimiser = torch.optim.SGD(weights, lr=rate)
+    found = []
+    for _ in range(3):
+        f = sgd.logits(weights, inputs, model)[0]
+        if loss == "square":
+            hot = torch.nn.functional.one_hot(target, 3).float()
+            value = 0.5 * (f - hot).square().sum() / len(f)
+        else:
+            value = torch.nn.functional.cross_entropy(f, target)
+        found.append(value.item())
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+    assert losses[:3] == pytest.approx(found, rel=1e-4)
+    assert start == pytest.approx(found[0], rel=1e-5)
+
+
+def test_a_block_of_one_class_is_refused(tmp_path):
+    x, _ = gaussian()
+    y = (np.arange(2 * N) >= N).astype(int)
+    with pytest.raises(UserError, match=r"first 12 samples have the same label\. Raise the block"):
+        measured(tmp_path, x, y)
+    with pytest.raises(UserError, match=r"every label is 4: .*out of figures\.fig_speed"):
+        measured(tmp_path, x, np.full(2 * N, 4))
+
+
+def test_epochs_until_a_loss():
+    losses = np.array([
+        [2.0, 1.0, 0.5, 0.25], [0.5, 0.4, 0.3, 0.2], [2.0, 0.9, np.nan, np.nan],
+        [1.0, 1.0, 1.0, 1.0], [np.nan] * 4,
+    ])  # fmt: skip
+    found = fig_speed.epochs_until(losses, np.sqrt(0.5))
+    assert found == pytest.approx([2.5, 1, np.nan, np.nan, np.nan], nan_ok=True)
+
+
+def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
+    x, y = gaussian()
+    path = measured(tmp_path, x, y)
+    with h5py.File(path, "r+") as file:
+        losses = np.ones_like(file["train_loss"])
+        losses[0, 0, :, 0, 3] = 0.5  # both seeds in the last epoch; at the other rate one, early
+        losses[0, 0, 0, 1, 1] = 0.5
+        file["train_loss"][...] = losses
+        file["ntk/verdict"][0, 1, 0] = "unresolved"
+        file["ntk/kappa"][1, 0] = np.inf
+        kappa = file["ntk/kappa"][0, 0]
+    rows = fig_speed.table([path]).set_index(["activation", "depth", "threshold"])
+    assert 3 < rows.epochs["relu", 1, 0.7] < 4
+    assert rows.learning_rate["relu", 1, 0.7] == 0.25 and rows.at_edge["relu", 1, 0.7] == "lowest"
+    assert rows.epochs.notna().sum() == 1 and not rows.shown.any()
+    assert rows.kappa["relu", 1, 0.7] == pytest.approx(np.sqrt(kappa.prod()))
+    assert np.isnan(rows.kappa["relu", 3, 0.7]) and rows.kappa["tanh", 1, 0.7] == np.inf
+    fig_speed.draw(rows.reset_index())
+
+
+def test_correlations_are_scipys():
+    x, given = RNG.standard_normal(25), np.repeat([1, 2, 3, 6, 10], 5)
+    y = x + RNG.standard_normal(25) + 0.2 * given
+    y[:4] = np.inf  # those that never arrive
+    found = fig_predictors.correlations(x, y, given)
+    ranks = [stats.rankdata(v) for v in (x, y, given)]
+    assert found["rho"] == pytest.approx(stats.spearmanr(ranks[0], ranks[1]).statistic)
+    design = np.stack([np.ones(25), ranks[2]], axis=1)
+    rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in ranks[:2]]
+    assert found["given_depth"] == pytest.approx(np.corrcoef(*rest)[0, 1])
+    expected = stats.bootstrap(
+        ranks[:2], lambda a, b: stats.spearmanr(a, b).statistic, paired=True, vectorized=False,
+        method="percentile", n_resamples=1000, rng=np.random.default_rng(1),
+    ).confidence_interval  # fmt: skip
+    assert [found["rho_low"], found["rho_high"]] == pytest.approx(list(expected), abs=0.08)
+    own = fig_predictors.correlations(given.astype(float), y, given)
+    assert np.isnan(own["given_depth"]) and np.isfinite(own["rho"])
+    assert np.isnan(list(fig_predictors.correlations(x[:4], y[:4], given[:4]).values())).all()
+    assert np.isnan(fig_predictors.correlations(np.ones(25), y, given)["rho"])
+
+
+def test_the_loss_shown_is_the_lowest_that_half_of_the_group_reaches():
+    rows = [
+        {"dataset": "mine", "loss": "square", "threshold": threshold, "activation": activation,
+         "width": width, "depth": depth, "epochs": depth * width if reached else np.nan,
+         **{name: float(width) for name in fig_speed.MEASURES}}
+        for threshold, reaching in ((0.5, ("relu", "linear")), (0.1, ("relu",)), (0.01, ()))
+        for activation in ("relu", "linear") for width in (8, 16, 32) for depth in (1, 2)
+        for reached in [activation in reaching and (threshold == 0.5 or width > 8)]
+    ]  # fmt: skip
+    found = fig_predictors.table(pd.DataFrame(rows))
+    shown = found[found.shown].drop_duplicates("group").set_index("group")
+    assert shown.threshold.to_dict() == {"all": 0.5, "relu": 0.1, "linear": 0.5}
+    assert shown.reached.to_dict() == {"all": 12, "relu": 4, "linear": 6}
+    width = found[(found.group == "relu") & (found.measure == "width")].set_index("threshold")
+    assert width.rho[0.5] > 0  # slower, the wider; at 0.1 the narrow ones never arrive
+    assert width.rho[0.1] < width.rho[0.5]
+    fig_predictors.draw(found)
