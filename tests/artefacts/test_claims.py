@@ -319,6 +319,21 @@ def test_kappa_after_training_is_held_against_that_at_the_start(ratio, verdict):
     assert verdicts(evolution(kappa_ratio=ratio), ["ours-6-kappa"]) == {"ours-6-kappa": verdict}
 
 
+@pytest.mark.parametrize(
+    ("ends", "verdict"), [((0.2, 0.9), HOLDS), ((-0.1, 0.8), UNDECIDED), ((-0.9, -0.2), FAILS)]
+)
+def test_speed_follows_kappa_as_its_interval_says(ends, verdict):
+    row = {
+        "dataset": "digits", "loss": "square", "threshold": 0.1, "group": "all", "networks": 30,
+        "measure": "kappa", "shown": True, "rho": sum(ends) / 2, "rho_low": ends[0],
+        "rho_high": ends[1], "given_depth": np.nan, "given_depth_low": np.nan,
+        "given_depth_high": np.nan,
+    }  # fmt: skip
+    others = [row | {"measure": "depth", "rho_low": -1}, row | {"shown": False, "rho_high": -0.5}]
+    found = {"fig_predictors": pd.DataFrame([row, *others])}
+    assert verdicts(found, ["ours-6-speed"]) == {"ours-6-speed": verdict}
+
+
 def test_the_bound_is_judged_where_kappa_is_resolved_and_the_order_of_descents_everywhere():
     found = descent({1: 0.99, 2: 0.98, 3: 0.999}, {1: 100, 2: 50, 3: 1})
     table = found["fig_descent"]

@@ -5,7 +5,7 @@ descents: about training, by small descents; kernels and optimisation: about dat
 artefacts. trend: whether a curve is monotone. `CLAIMS.add` joins a claim to its test.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -99,13 +99,14 @@ def table(
     sweep_first_layer: Sequence[Path] = (),
     sweep_infinite: Sequence[Path] = (),
     claims: Iterable[Claim] = tuple(CLAIMS),
+    only: Collection[str] = (),
     **tables: pd.DataFrame,
 ) -> pd.DataFrame:
     """A row for each claim and setting, in the order of their ids.
 
     Columns: id, source, claim, correction, difference, artefact, those of `Finding`'s texts,
     verdict of this row; overall: of the claim, by VERDICTS; support: of a conjecture, in words.
-    Where nothing was measured, `measured` says why. tables: of artefacts, by their names; sweep_…:
+    Where nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts, by their names; sweep_…:
     the files of two sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
@@ -117,6 +118,8 @@ def table(
             evidence[name] = found[found.bias == 0]
     rows = []
     for claim in sorted(claims, key=lambda claim: _order(claim.id)):
+        if only and claim.id not in only:
+            continue
         about = {
             "id": claim.id, "source": claim.source, "claim": claim.text,
             "correction": claim.correction, "difference": claim.difference,
