@@ -106,8 +106,8 @@ def table(
 
     Columns: id, source, claim, correction, difference, artefact, those of `Finding`'s texts,
     verdict of this row; overall: of the claim, by VERDICTS; support: of a conjecture, in words.
-    Where nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts, by their names; sweep_…:
-    the files of two sweeps.
+    Where nothing was measured, `measured` says why. only: ids, if not all claims. tables: of
+    artefacts, by their names; sweep_…: the files of two sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
     for name, paths in (("first_layer", sweep_first_layer), ("infinite", sweep_infinite)):
