@@ -326,8 +326,8 @@ def test_speed_follows_kappa_as_its_interval_says(ends, verdict):
     row = {
         "dataset": "digits", "loss": "square", "threshold": 0.1, "group": "all", "networks": 30,
         "measure": "kappa", "shown": True, "rho": sum(ends) / 2, "rho_low": ends[0],
-        "rho_high": ends[1], "given_depth": np.nan, "given_depth_low": np.nan,
-        "given_depth_high": np.nan,
+        "rho_high": ends[1], "given_size": np.nan, "given_size_low": np.nan,
+        "given_size_high": np.nan,
     }  # fmt: skip
     others = [row | {"measure": "depth", "rho_low": -1}, row | {"shown": False, "rho_high": -0.5}]
     found = {"fig_predictors": pd.DataFrame([row, *others])}

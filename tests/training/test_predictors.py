@@ -187,22 +187,24 @@ def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
 
 
 def test_correlations_are_scipys():
-    x, given = RNG.standard_normal(25), np.repeat([1, 2, 3, 6, 10], 5)
-    y = x + RNG.standard_normal(25) + 0.2 * given
+    given = np.stack([np.repeat([1, 2, 3, 6, 10], 5), np.tile([8, 16, 32, 64, 128], 5)], axis=1)
+    x = RNG.standard_normal(25)
+    y = x + RNG.standard_normal(25) + given @ [0.2, 0.01]
     y[:4] = np.inf  # those that never arrive
     found = fig_predictors.correlations(x, y, given)
-    ranks = [stats.rankdata(v) for v in (x, y, given)]
+    ranks = [stats.rankdata(v) for v in (x, y, *given.T)]
     assert found["rho"] == pytest.approx(stats.spearmanr(ranks[0], ranks[1]).statistic)
-    design = np.stack([np.ones(25), ranks[2]], axis=1)
+    design = np.stack([np.ones(25), *ranks[2:]], axis=1)
     rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in ranks[:2]]
-    assert found["given_depth"] == pytest.approx(np.corrcoef(*rest)[0, 1])
+    assert found["given_size"] == pytest.approx(np.corrcoef(*rest)[0, 1])
     expected = stats.bootstrap(
         ranks[:2], lambda a, b: stats.spearmanr(a, b).statistic, paired=True, vectorized=False,
         method="percentile", n_resamples=1000, rng=np.random.default_rng(1),
     ).confidence_interval  # fmt: skip
     assert [found["rho_low"], found["rho_high"]] == pytest.approx(list(expected), abs=0.08)
-    own = fig_predictors.correlations(given.astype(float), y, given)
-    assert np.isnan(own["given_depth"]) and np.isfinite(own["rho"])
+    for own in given.T:
+        of_itself = fig_predictors.correlations(own, y, given)
+        assert np.isnan(of_itself["given_size"]) and np.isfinite(of_itself["rho"])
     assert np.isnan(list(fig_predictors.correlations(x[:4], y[:4], given[:4]).values())).all()
     assert np.isnan(fig_predictors.correlations(np.ones(25), y, given)["rho"])
 

@@ -1,5 +1,6 @@
 """Which measures of a network at the start rank networks by the speed of their training."""
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,7 +23,7 @@ the larger the measure, the slower; −1: the faster. Bars: 95 % bootstrap inter
 (percentiles of 1,000 samples with replacement). A colour for all networks and one for those of each
 activation; the loss to reach is the lowest that at least half of these networks reach, and those
 that do not count as slower than all others. **Left**: ρ. **Right**: the partial rank correlation
-given the depth, for what a measure says beyond it.
+given depth and width, for what a measure says beyond them.
 
 - *width m* and *depth L* need no NTK: a measure that says no more than they do is of no use.
 - *κ without λ*\\ :sub:`max` is λ₂/λ\\ :sub:`min`; *share of λ*\\ :sub:`max` is λ\\ :sub:`max`/tr K.
@@ -59,8 +60,9 @@ def table(fig_speed: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set, loss function, threshold, group of networks (all, or those of an
     activation) and measure: networks for which the measure is known, reached: how many of them
     reach the threshold; shown: whether this threshold is the figure's for the group; rho with its
-    interval low to high, and given_depth with given_depth_low to given_depth_high; empty for fewer
-    than FEWEST networks, or where all are equal."""
+    interval rho_low to rho_high, and given_size, the partial one given depth and width, with
+    given_size_low to given_size_high; empty for fewer than FEWEST networks, or where all are
+    equal."""
     return pd.DataFrame(_rows(fig_speed))
 
 
@@ -80,7 +82,7 @@ def _rows(networks: pd.DataFrame) -> Iterator[dict]:
             for measure in MEASURES:
                 known = of_group[of_group[measure].notna()]
                 epochs = known.epochs.fillna(np.inf)
-                found = correlations(known[measure], epochs, known.depth)
+                found = correlations(known[measure], epochs, known[["depth", "width"]])
                 yield {
                     **dict(zip(CASE, case, strict=True)), "group": group, "measure": measure,
                     "networks": len(known), "reached": int(known.epochs.notna().sum()),
@@ -89,21 +91,23 @@ def _rows(networks: pd.DataFrame) -> Iterator[dict]:
 
 
 def correlations(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> dict[str, float]:
-    """Rank correlation of x and y, and their partial one given a third, (n,) each, with bootstrap
-    intervals."""
-    names = [f"{name}{end}" for name in ("rho", "given_depth") for end in ("", "_low", "_high")]
+    """Rank correlation of x and y, (n,) each, and their partial one given the columns of a third,
+    (n, k), with bootstrap intervals."""
+    names = [f"{name}{end}" for name in ("rho", "given_size") for end in ("", "_low", "_high")]
     if len(x) < FEWEST:
         return dict.fromkeys(names, np.nan)
     rng = np.random.Generator(np.random.Philox(0))
     chosen = rng.integers(len(x), size=(SAMPLES, len(x)))
     chosen = np.concatenate([np.arange(len(x))[None], chosen])  # the first: all, as they are
-    a, b, c = (_ranks(np.asarray(values, np.float64)[chosen]) for values in (x, y, given))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ab, ac, bc = _product(a, b), _product(a, c), _product(b, c)
-        partial = (ab - ac * bc) / np.sqrt((1 - ac**2) * (1 - bc**2))
-    partial[~(abs(ac) < 1 - 1e-9)] = np.nan  # nothing is left of x
+    columns = (x, y, *np.asarray(given).T)
+    a, b, *others = (_ranks(np.asarray(values, np.float64)[chosen]) for values in columns)
+    rest = [a, b]
+    for i, other in enumerate(others):  # Gram and Schmidt
+        direction = _unit(functools.reduce(_without, others[:i], other))
+        others[i] = direction
+        rest = [_without(values, direction) for values in rest]
     found = []
-    for values in (ab, partial):
+    for values in (_product(a, b), _product(*map(_unit, rest))):
         ends = (np.nan, np.nan)
         if np.isfinite(values[0]):
             known = values[1:][np.isfinite(values[1:])]
@@ -117,9 +121,18 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata
 
     ranks = rankdata(values, axis=1)
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ranks / np.linalg.norm(ranks, axis=1, keepdims=True)
+    return _unit(ranks - ranks.mean(axis=1, keepdims=True))
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Of norm 1; nan for what rounding left."""
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norm > 1e-7, norm, np.nan)
+
+
+def _without(rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """The part across a direction of norm 1; all of it where there is no direction."""
+    return rows - np.nan_to_num(direction) * _product(rows, np.nan_to_num(direction))[:, None]
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -139,15 +152,15 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             look = {"color": style.COLOURS[i], "marker": style.MARKERS[i]}
             name = "all networks" if group == "all" else ACTIVATIONS[group].title
             look["label"] = f"{name}, to {points.threshold.iloc[0]:g}"
-            for axes, column in ((left, "rho"), (right, "given_depth")):
+            for axes, column in ((left, "rho"), (right, "given_size")):
                 _bars(axes, points, column, 0.25 * (i - 1), look)
         left.set_yticks(range(len(MEASURES)), MEASURES.values())
         left.set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
         right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
         for axes in (left, right):
             axes.axvline(0, color=style.GREY, linewidth=0.8)
-    for axes, words in zip(panels[-1], ("", ", given the depth"), strict=True):
-        axes.set_xlabel(rf"rank correlation $\rho$ with the epochs{words}")
+    for axes, words in zip(panels[-1], ("", ", given $L$ and $m$"), strict=True):
+        axes.set_xlabel(rf"$\rho$ with the epochs{words}")
     return figure
 
 

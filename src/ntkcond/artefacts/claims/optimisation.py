@@ -199,10 +199,8 @@ def speed_follows_kappa(fig_predictors: Table) -> Findings:
     """By the 95 % interval of the rank correlation over networks of several depths and widths."""
     found = fig_predictors[(fig_predictors.measure == "kappa") & fig_predictors.shown]
     for row in found.dropna(subset="rho").itertuples():
-        given = "given the depth: none"
-        if row.given_depth == row.given_depth:
-            ends = f"{short(row.given_depth_low)} to {short(row.given_depth_high)}"
-            given = f"given the depth {short(row.given_depth)} ({ends})"
+        ends = f"{short(row.given_size_low)} to {short(row.given_size_high)}"
+        given = f"given depth and width {short(row.given_size)} ({ends})"
         group = "all networks" if row.group == "all" else f"{row.group} networks"
         yield judged(
             f"{title(row.dataset)}, {row.loss.replace('_', ' ')} to {row.threshold:g}, {group}",
