@@ -349,8 +349,8 @@ CHANGES: dict[str, list[Change]] = {
     "a data set of no figure": [setting("datasets.mnist.samples", 999)],
     "`training.depths`: one added": [setting("training.depths", [1, 2, 3])],
     "`training.depths`: one taken away": [setting("training.depths", [2])],
-    "`training.convention`, `loss`, `seeds`, `activation`, `stop_below` or `tf32`": [
-        setting("training.convention", "paper"),
+    "`training.convention`": [setting("training.convention", "paper")],
+    "`training.loss`, `seeds`, `activation`, `stop_below` or `tf32`": [
         setting("training.stop_below", 0.001),
         setting("training.tf32", True),
     ],

@@ -33,7 +33,7 @@ SMALL = {
         "digits_unit": {"hold_out": 1700, "depths": [1, 2]},
         "digits": {
             "hold_out": 1700,
-            "training": {"learning_rates": [8, 64, 1e20], "epochs": 3, "batch": 40},
+            "training": {"learning_rates": [8, 64, 1e20], "epochs": 3, "batch": 40, "width": None},
         },
     },
     "training": {"depths": [1, 2], "checkpoint_minutes": 0},
