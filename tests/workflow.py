@@ -36,7 +36,7 @@ SMALL = {
             "training": {"learning_rates": [8, 64, 1e20], "epochs": 3, "batch": 40, "width": None},
         },
     },
-    "training": {"depths": [1, 2], "checkpoint_minutes": 0},
+    "training": {"depths": [1, 2], "seeds": [1, 32], "checkpoint_minutes": 0},
     "descent": {"depths": [1, 2], "widths": [8], "seeds": [1], "steps": 20},
     "speed": {
         "depths": [1, 2],
