@@ -1,5 +1,6 @@
 """Every step run once on small data, without Snakemake. Tests that take `ran` import it here."""
 
+import copy
 import os
 import pickle
 import shlex
@@ -14,6 +15,7 @@ from snakemake.utils import update_config
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
+from ntkcond.plan import config as settings
 from ntkcond.plan.graph import Graph, Job
 from speech import write_corpus
 from workflow import ROOT, SMALL, Forks
@@ -21,7 +23,7 @@ from workflow import ROOT, SMALL, Forks
 STEPS = sorted(
     f"ntkcond.steps.{path.stem}"
     for path in Path(ROOT, "src/ntkcond/steps").glob("*.py")
-    if path.stem not in ("__init__", "network_options")
+    if path.stem not in ("__init__", "network_options", "training_task")
 )
 OWN = {
     "datasets": {
@@ -59,8 +61,9 @@ def inputs_of(job: Job) -> list[str]:
 def run_all(folder: Path) -> Ran:
     """In the folder, from which the config's own paths start too."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-    update_config(config, SMALL)
+    update_config(config, copy.deepcopy(SMALL))
     update_config(config, OWN)
+    settings.remove_unset(config)
     write_corpus(folder / "data", subset="train-clean-100")
     x = np.random.default_rng(0).standard_normal((20, 3))
     np.savez(folder / "mine.npz", x=x, y=np.arange(20) % 2)

@@ -58,6 +58,7 @@ def expected(project: Path, runs: str, *targets: str) -> dict[str, int]:
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
     settings.read_command_line(config, {})
+    settings.remove_unset(config)
     before = Path.cwd()
     os.chdir(project)
     try:
