@@ -170,7 +170,8 @@ SETTINGS = {  # numbers that are no results, by what stands around them
     "a place": r"(?:[Ff]igures?|Fig\.|Theorems?|Thms|Cor\.|Lemma|Proposition|Eqs?\.|Table|"
     rf"[Nn]umber|disagreement|§) ?\(?\d+(?:\.\d)?(?:{AND}\d\.\d)*(?! {UNIT})",
     "a version, a year": r"\d+\.\d+\.\d+\S*|Python 3\.\d+|\((?:[\w &]+, )?20\d\d\)|arXiv [\d.]+",
-    "an interval": rf"\[{NUMBER}, {NUMBER}\]|middle 68 %|95 % (?:t )?(?:bootstrap )?intervals?|\b\d+ to 255\b",
+    "an interval": rf"\[{NUMBER}, {NUMBER}\]|middle 68 %|95 % (?:t |bootstrap )?intervals?"
+    r"|\b\d+ to 255\b",
     "a formula": r"(?<![\d.,])\d+ ?[nmdDLuσ][²³]?(?!\w)|\b\d/\d\b|→ (?:0|1|90)\b"
     r"|(?<![\w.])\d ?[+−/] ?[(\w]|[\w₀)] ?[+−/] ?\d(?![\w.])(?!,\d)",
     "a frame of speech": "25 ms every 10 ms|each 10 ms",
