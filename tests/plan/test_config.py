@@ -56,7 +56,7 @@ def test_sweeps_take_what_fits_the_data_set():
     assert own["widths"] == [512]
     few = changed("datasets.digits.hold_out", 1700)
     assert sweep(few, "samples", "digits", "relu")["sizes"] == [8, 16, 32, 64]
-    assert sweep(DEFAULT, "width", "digits", "relu")["widths"][-2:] == [4096, "inf"]
+    assert sweep(DEFAULT, "width", "digits", "relu")["widths"][-2:] == [2048, "inf"]
     # the NTK at infinite width is known of inputs of norm 1, or homogeneous activations
     assert sweep(DEFAULT, "activations", "digits", "tanh")["widths"] == [512]
     assert sweep(DEFAULT, "activations", "digits_unit", "tanh")["widths"] == [512, "inf"]
