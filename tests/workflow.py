@@ -44,6 +44,7 @@ SMALL = {
         "seeds": [1, 32],
         "samples": 60,
         "epochs": 5,
+        "cross_entropy": {"learning_rates": [8, 16], "thresholds": [3, 2, 0.001]},
         "square": None,
     },
     "architectures": {"depths": [1, 2], "seeds": [1, 32], "width": 12, "blocks": 1},

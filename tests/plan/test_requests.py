@@ -27,7 +27,11 @@ OVERLAY = {
     "speed": {"depths": [1, 6], "seeds": [1, 2], "samples": 300, "batch": 40, "epochs": 3},
     "architectures": {"depths": [1, 5], "width": 32, "seeds": [1], "blocks": 2},
     "sweeps": {
-        "depths": [1, 3], "widths": [64, 2048], "sizes": [8, 5000], "seeds": [1, 2], "blocks": 4,
+        "depths": [1, 3],
+        "widths": [64, 2048],
+        "sizes": [8, 5000],
+        "seeds": [1, 2],
+        "blocks": 4,
     },
     "figures": {"fig3": ["digits", "mnist"], "fig_descent": ["mnist"], "fig_evolution": ["mnist"]},
 }

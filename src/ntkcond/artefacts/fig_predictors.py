@@ -156,7 +156,11 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 _bars(axes, points, column, 0.25 * (i - 1), look)
         left.set_yticks(range(len(MEASURES)), MEASURES.values())
         left.set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
-        right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
+        if shown.empty:
+            words = "half of the networks reach none of the losses"
+            left.text(0.5, 0.5, words, ha="center", transform=left.transAxes)
+        else:
+            right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
         for axes in (left, right):
             axes.axvline(0, color=style.GREY, linewidth=0.8)
     for axes, words in zip(panels[-1], ("", ", given $L$ and $m$"), strict=True):

@@ -45,6 +45,7 @@ MEASURES = (
     "label_complexity", "predicted_steps", "alignment",
 )  # fmt: skip
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
+NONE = "half of the networks reach none of the losses"
 LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
 
 
@@ -115,7 +116,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of panels for each data set, a panel for each loss function."""
     datasets = numbers.groupby("dataset", sort=False)
     losses = list(numbers.loss.unique())
-    figure = style.figure(height=0.5 + 2.6 * len(datasets), width=3.4 * len(losses))
+    width = max(style.TEXT_WIDTH, 3.4 * len(losses))
+    figure = style.figure(height=0.6 + 2.6 * len(datasets), width=width)
     panels = figure.subplots(len(datasets), len(losses), squeeze=False)
     colours = style.depth_colours_of(numbers.depth)
     for line, (dataset, of_dataset) in zip(panels, datasets, strict=True):
@@ -124,7 +126,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             axes.set_title(f"{title(dataset)}, {LOSSES[loss]}")
             axes.set_xlabel(r"$\kappa$ at initialisation")
             if rows.empty:
-                axes.text(0.5, 0.5, "half of the networks reach no loss", ha="center")
+                axes.text(0.5, 0.5, NONE, ha="center", transform=axes.transAxes)
                 continue
             axes.set_ylabel(f"epochs to a loss of {rows.threshold.iloc[0]:g}")
             _points(axes, rows, colours)
