@@ -237,6 +237,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
     )
     yield "docs/full-size/README.md", list(rows_of_costs())
     yield "docs/training.md", list(rows_of_table_1())
+    yield "docs/speed.md", list(rows_of_predictors())
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
@@ -279,6 +280,25 @@ def rows_of_table_1() -> Iterator[str]:
         paper = row.paper_test_accuracy_percent
         run = f"{{={row.depth}}} | {{={row.learning_rate}}} | {{={row.last_epoch_mean}}}"
         yield f"{run} | {accuracy} | {{={paper}}}"
+
+
+def rows_of_predictors() -> Iterator[str]:
+    """Of κ and the label complexity: ρ with its interval, and given depth and width; ρ of depth and
+    width; for each data set, loss function and group of networks."""
+    ends = ("", "_low", "_high")
+    for path in ("fig_predictors.csv", "docs/full-size/fig_predictors.csv"):
+        shown = table(path).query("shown")
+        for _, rows in shown.groupby(["dataset", "loss", "group"], sort=False):
+            found = rows.set_index("measure")
+            cells = [f"to {{={rows.threshold.iloc[0]}}}"]
+            for measure in ("kappa", "label_complexity"):
+                for column in ("rho", "given_size"):
+                    rho, low, high = (
+                        f"{{={found.loc[measure, f'{column}{end}']}}}" for end in ends
+                    )
+                    cells.append(f"{rho} ({low} to {high})")
+            cells += [f"{{={found.rho[size]}}}" for size in ("width", "depth")]
+            yield " | ".join(cells)
 
 
 def rows_of_spectra() -> Iterator[str]:

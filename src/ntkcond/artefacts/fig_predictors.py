@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ntkcond.artefacts import style
+from ntkcond.artefacts.fig_speed import LOSSES, NONE
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
@@ -53,7 +54,6 @@ MEASURES = {
 SAMPLES, LEVEL = 1000, 0.95  # of the bootstrap
 FEWEST = 5  # networks in a correlation
 CASE = ["dataset", "loss", "threshold"]
-LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
 
 
 def table(fig_speed: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +157,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         left.set_yticks(range(len(MEASURES)), MEASURES.values())
         left.set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
         if shown.empty:
-            words = "half of the networks reach none of the losses"
-            left.text(0.5, 0.5, words, ha="center", transform=left.transAxes)
+            left.text(0.5, 0.5, NONE, ha="center", transform=left.transAxes)
         else:
             right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
         for axes in (left, right):
