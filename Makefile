@@ -5,8 +5,8 @@
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
 #                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
-# make small      figure 3 of 10,000 samples each, gradient descent on 512 of them, kept in docs/full-size
-#                 (more than an hour; downloads the data)
+# make small      figure 3 and what predicts speed of 10,000 samples each, gradient descent on 512 of
+#                 them, kept in docs/full-size (hours; downloads the data)
 # make whole      κ of whole data sets in one NTK, and the claims on them, kept in docs/full-size (hours,
 #                 18 GB of memory; resumes; downloads the data)
 # make table-1    Table 1 of the newest version, one depth of it: DEPTH=3 RATE=32; kept in docs/full-size

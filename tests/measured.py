@@ -113,6 +113,11 @@ def derived() -> Iterator[tuple[str, Value]]:
         for verdict, count in verdicts.value_counts().items():
             yield f"{prefix}{verdict}", count
 
+    epochs = table("docs/full-size/table_1/table_generalization.csv").set_index("depth")
+    fewer = epochs.last_epoch_mean[1] / epochs.last_epoch_mean.drop(1)
+    yield "epochs at L = 1 to deeper, least", fewer.min()
+    yield "epochs at L = 1 to deeper, most", fewer.max()
+
     for width, path in ((512, "tests/reference/images/fig2.csv"), (4096, "width_4096.csv")):
         curves = table(path).query("dataset == 'mnist'").set_index(["activation", "depth"])
         kappa = curves.kappa_mean / curves.infinite_kappa_mean
