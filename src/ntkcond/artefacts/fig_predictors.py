@@ -143,12 +143,16 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of two panels for each data set and loss function."""
     cases = list(numbers.groupby(["dataset", "loss"], sort=False))
+    groups = list(numbers.group.unique())  # each with its colour in all panels
     figure = style.figure(height=0.4 + 2.6 * len(cases), width=7.0)
     panels = figure.subplots(len(cases), 2, squeeze=False, sharey=True, sharex=True)
     for (left, right), ((dataset, loss), rows) in zip(panels, cases, strict=True):
         shown = rows[rows.shown]
         left.set_title(f"{title(dataset)}, {LOSSES[loss]}")
-        for i, (group, points) in enumerate(shown.groupby("group", sort=False)):
+        for i, group in enumerate(groups):
+            points = shown[shown.group == group]
+            if points.empty:
+                continue
             look = {"color": style.COLOURS[i], "marker": style.MARKERS[i]}
             name = "all networks" if group == "all" else ACTIVATIONS[group].title
             look["label"] = f"{name}, to {points.threshold.iloc[0]:g}"
