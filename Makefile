@@ -92,6 +92,8 @@ table-1: $(READY)
 	$(JOINED) table_epochs --input training runs/table-1/training.csv \
 	  --settings '{"thresholds": [1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001]}' \
 	  --output $(TABLE_1)/table_epochs.csv
+	$(JOINED) fig3 --input training runs/table-1/training.csv --settings '{"rate_for": "depth"}' \
+	  --output $(TABLE_1)/fig3.csv
 	$(JOINED) claims --input table_generalization $(TABLE_1)/table_generalization.csv \
 	  --settings '{"only": ["6-table-1", "6-tradeoff"]}' --output $(TABLE_1)/claims.csv
 	rm $(TABLE_1)/claims.html

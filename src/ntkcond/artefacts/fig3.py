@@ -170,7 +170,7 @@ def _note(numbers: pd.DataFrame) -> list[str]:
         ),
         r"$\eta$: the learning rate with the lowest final training loss"
         f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"
-        f" {values('lowest_rate')} to {values('highest_rate')}.",
+        f" {numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}.",
     ]
     if numbers.at_edge.isin(["lowest", "highest", "only"]).any():
         lines.append("* at the edge of those tried: one beyond it may be better.")
