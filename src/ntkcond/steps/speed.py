@@ -73,9 +73,10 @@ def main(arguments: Namespace) -> None:
                 ntk.setdefault(name, np.empty(shape, kind))[i, j, k] = value
             if record["lambda_max"] > 0:
                 rates[i, j, k] = np.multiply(a.learning_rates, n / record["lambda_max"])
+        initial = sgd.stacked_weights(a.seeds, network, features, len(task.labels), device)
+        start_loss[i, j] = sgd.evaluate(initial, task.x, task.y, model)[0].cpu()
         for r in range(len(a.learning_rates)):
-            weights = sgd.stacked_weights(a.seeds, network, features, len(task.labels), device)
-            start_loss[i, j] = sgd.evaluate(weights, task.x, task.y, model)[0].cpu()
+            weights = [w.clone() for w in initial]
             runs = [Run(*run) for run in zip(a.seeds, rates[i, j, :, r], strict=True)]
             history = _train(task, model, weights, runs, a)
             train_loss[i, j, :, r] = history.measures["train_loss"]
