@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ntkcond.artefacts import style
-from ntkcond.artefacts.fig_speed import LOSSES, NONE
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
@@ -148,7 +147,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     panels = figure.subplots(len(cases), 2, squeeze=False, sharey=True, sharex=True)
     for (left, right), ((dataset, loss), rows) in zip(panels, cases, strict=True):
         shown = rows[rows.shown]
-        left.set_title(f"{title(dataset)}, {LOSSES[loss]}")
+        left.set_title(f"{title(dataset)}, {loss.replace('_', ' ')} loss")
         for i, group in enumerate(groups):
             points = shown[shown.group == group]
             if points.empty:
@@ -161,7 +160,13 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         left.set_yticks(range(len(MEASURES)), MEASURES.values())
         left.set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
         if shown.empty:
-            left.text(0.5, 0.5, NONE, ha="center", transform=left.transAxes)
+            left.text(
+                0.5,
+                0.5,
+                "reached by fewer than half of the networks",
+                ha="center",
+                transform=left.transAxes,
+            )
         else:
             right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
         for axes in (left, right):

@@ -45,8 +45,6 @@ MEASURES = (
     "label_complexity", "predicted_steps", "alignment",
 )  # fmt: skip
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
-NONE = "half of the networks reach none of the losses"
-LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
 
 
 def table(speed: Sequence[Path]) -> pd.DataFrame:
@@ -123,10 +121,11 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for line, (dataset, of_dataset) in zip(panels, datasets, strict=True):
         for axes, loss in zip(line, losses, strict=True):
             rows = of_dataset[(of_dataset.loss == loss) & of_dataset.shown]
-            axes.set_title(f"{title(dataset)}, {LOSSES[loss]}")
+            axes.set_title(f"{title(dataset)}, {loss.replace('_', ' ')} loss")
             axes.set_xlabel(r"$\kappa$ at initialisation")
             if rows.empty:
-                axes.text(0.5, 0.5, NONE, ha="center", transform=axes.transAxes)
+                words = "half of the networks reach none of the losses"
+                axes.text(0.5, 0.5, words, ha="center", transform=axes.transAxes)
                 continue
             axes.set_ylabel(f"epochs to a loss of {rows.threshold.iloc[0]:g}")
             _points(axes, rows, colours)
