@@ -122,7 +122,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         for axes, loss in zip(line, losses, strict=True):
             rows = of_dataset[(of_dataset.loss == loss) & of_dataset.shown]
             axes.set_title(f"{title(dataset)}, {loss.replace('_', ' ')} loss")
-            axes.set_xlabel(r"$\kappa$ at initialisation")
+            n = of_dataset.n.iloc[0]
+            axes.set_xlabel(rf"$\kappa$ at initialisation, of $n$ = {n:,} samples")
             if rows.empty:
                 words = "half of the networks reach none of the losses"
                 axes.text(0.5, 0.5, words, ha="center", transform=axes.transAxes)
