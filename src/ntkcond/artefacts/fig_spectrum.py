@@ -23,9 +23,9 @@ initialisations (geometric, but of the shares), shades and bars: their 95 % t in
 the eigenvalues, largest first, relative to their mean, tr K/n. The largest is the *mean mode* where
 its eigenvector is almost constant (column ``constant_mean``: the share of the constant vector in
 each eigenvector). **Middle**: the share of y, Σ (uᵢᵀ y)²/‖y‖², in the eigenvectors of the k largest
-eigenvalues. Gradient descent learns these first. Of a long
-spectrum a hundred positions are shown. **Right**: κ against depth, and without the largest eigenvalue, λ₂/λ\\ :sub:`min`. Where κ is not resolved for an initialisation, a depth has
-none.
+eigenvalues. Gradient descent learns these first. Of a long spectrum a hundred positions are shown.
+**Right**: κ against depth, and without the largest eigenvalue, λ₂/λ\\ :sub:`min`. Where κ is not
+resolved for an initialisation, a depth has none.
 
 **The paper** takes κ as the measure of conditioning. This figure shows how much of κ is the largest
 eigenvalue, whether the rest improves with depth as well, and whether the labels lie where descent
