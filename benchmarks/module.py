@@ -21,7 +21,7 @@ from kernel import python_of
 
 WORKER = Path(__file__).with_name("module_worker.py")
 TABLE = Path(__file__).parents[1] / "docs/measured/module.csv"
-WAYS = ("ntkcond", "torch_func", "nngeometry")
+WAYS = ("ntkcond", "unchecked", "torch_func", "nngeometry")
 
 
 def main() -> None:

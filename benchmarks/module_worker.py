@@ -37,6 +37,17 @@ def ntkcond(module: nn.Module, x: torch.Tensor) -> Callable[[], np.ndarray]:
     return lambda: ntkcond.kernel(module, x, memory=MEMORY).matrix
 
 
+def unchecked(module: nn.Module, x: torch.Tensor) -> Callable[[], np.ndarray]:
+    """Ours, gradients and products alone: what is checked on a few samples is outside the clock."""
+    from ntkcond.ntk.differentiated import Differentiated
+    from ntkcond.ntk.of_module import FEW, gram
+
+    differentiated = Differentiated(module, [name for name, _ in module.named_parameters()])
+    outputs = range(differentiated.check(x[:FEW]))
+    sizes = differentiated.samples_at_once(len(outputs), MEMORY, len(x))
+    return lambda: gram(differentiated, x, outputs, False, *sizes)
+
+
 def torch_func(module: nn.Module, x: torch.Tensor) -> Callable[[], np.ndarray]:
     """Gradients of all samples, then products."""
     weights = {name: p.detach() for name, p in module.named_parameters()}

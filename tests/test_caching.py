@@ -381,6 +381,7 @@ CHANGES: dict[str, list[Change]] = {
     "`architectures.names`: one taken away": [
         setting("architectures.names", ["plain", "residual"])
     ],
+    "`architectures.bias`": [setting("architectures.bias", 0.25)],
     "`architectures.depths`, `width`, `seeds`, `activations`, `blocks`": [
         setting("architectures.depths", [1, 3]),
         setting("architectures.width", 13),

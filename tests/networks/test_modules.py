@@ -28,10 +28,11 @@ def test_every_name_has_a_builder_and_a_title():
 
 @pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
 @pytest.mark.parametrize("depth", [0, 1, 3])
-@pytest.mark.parametrize(("name", "bias"), [("plain", 0.0), ("biases", modules.BIAS)])
+@pytest.mark.parametrize(("name", "bias"), [("plain", 0.0), ("biases", 0.3)])
 def test_kernel_is_that_of_the_papers_network(name, bias, depth, activation):
     """Of the same weights; those of biases are the last columns."""
-    module = modules.drawn(modules.BUILDERS[name]((5,), depth, 9, ACTIVATIONS[activation]), seed=1)
+    built = modules.builder(name, bias)
+    module = modules.drawn(built((5,), depth, 9, ACTIVATIONS[activation]), seed=1)
     x = np.random.default_rng(0).standard_normal((12, 5))
     network = MLP(ACTIVATIONS[activation], depth, 9, bias=bias)
     weights = weights_of(module)
@@ -123,4 +124,4 @@ def test_a_users_own_file(tmp_path):
 
 
 def test_bias_is_a_field_of_the_papers_network():
-    assert dataclasses.replace(MLP(RELU, 1, 8), bias=modules.BIAS).degree is None
+    assert dataclasses.replace(MLP(RELU, 1, 8), bias=0.3).degree is None

@@ -27,7 +27,7 @@ triangle is a lower bound. A colour and marker for each kind of network; ReLU: f
 linear: hollow, dashed. All have L hidden layers of the same width with the paper's factors:
 
 - *fully connected*: the paper's own;
-- *with biases*: β b in every layer, b ~ N(0, 1), β = 0.5;
+- *with biases*: β b in every layer, b ~ N(0, 1), β = 0.5 by default (`architectures.bias`);
 - *residual*: each layer after the first is added to its input, and the sum divided by √2;
 - *normalised*: layer normalisation after each hidden layer;
 - *convolutional*: filters of 3 × 3 pixels, a sum over all pixels before the output.

@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +21,6 @@ from ntkcond.networks.activations import Activation
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.run.errors import UserError
 
-BIAS = 0.5  # β of `biases`
 SIDE = 3  # of a convolution's filters
 
 
@@ -93,10 +93,12 @@ def plain(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Mo
     return nn.Sequential(nn.Flatten(), *hidden, _output(shape, depth, width))
 
 
-def biases(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
-    """The same with biases β b in every layer."""
+def biases(
+    shape: Shape, depth: int, width: int, activation: Activation, bias: float = 0.5
+) -> nn.Module:
+    """The same with biases β b in every layer; bias: β."""
     layers = [*_dense(shape, depth, width, activation, 1), _output(shape, depth, width, 1)]
-    pairs = ((WithOnes(BIAS), layer) for layer in layers)
+    pairs = ((WithOnes(bias), layer) for layer in layers)
     return nn.Sequential(nn.Flatten(), *(part for pair in pairs for part in pair))
 
 
@@ -137,6 +139,15 @@ BUILDERS: dict[str, Builder] = {
     "normalised": normalised,
     "convolutional": convolutional,
 }
+
+
+def builder(name: str, bias: float | None) -> Builder:
+    """Of this name; bias: β, which `biases` needs: UserError without it."""
+    if name != "biases":
+        return BUILDERS[name]
+    if bias is None:
+        raise UserError("the network biases needs β: give --bias")
+    return partial(biases, bias=bias)
 
 
 def drawn(module: nn.Module, seed: int) -> nn.Module:

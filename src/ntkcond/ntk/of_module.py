@@ -206,7 +206,7 @@ def kernel(
     differentiated = Differentiated(module, names)
     outputs = _outputs(output, differentiated.check(samples[:FEW]))
     sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
-    matrix = _gram(differentiated, samples, outputs, output == "all", *sizes)
+    matrix = gram(differentiated, samples, outputs, output == "all", *sizes)
     if not np.isfinite(matrix.diagonal()).all():
         first = int(np.flatnonzero(~np.isfinite(matrix.diagonal()))[0])
         sample = first // len(outputs) if output == "all" else first
@@ -314,7 +314,7 @@ def _outputs(wanted: int | str | None, count: int) -> range:
     return range(int(position), int(position) + 1)
 
 
-def _gram(
+def gram(
     differentiated: Differentiated,
     x: Tensor,
     outputs: range,
@@ -380,7 +380,7 @@ def _checked_rounding(
     single.by_jacobian = set(differentiated.by_jacobian)
     few = few.cpu().float() if few.is_floating_point() else few.cpu()
     try:
-        rough = _gram(single, few, outputs, False, len(few), len(few))
+        rough = gram(single, few, outputs, False, len(few), len(few))
     except UserError:  # it asks for float64
         rough = traces
     norms = np.sqrt(traces.diagonal())

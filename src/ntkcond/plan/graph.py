@@ -230,6 +230,8 @@ class Graph:
 
     def _architecture(self, dataset: str, architecture: str) -> dict:
         values = settings.architecture(self.config, dataset)
+        if architecture == "biases":
+            values["bias"] = self.config["architectures"]["bias"]
         inputs = self._samples(dataset)
         file = settings.architectures(self.config)[architecture]
         if file:

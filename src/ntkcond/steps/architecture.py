@@ -15,7 +15,7 @@ import torch
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import seen_as
-from ntkcond.networks.modules import BUILDERS, drawn, own
+from ntkcond.networks.modules import builder, drawn, own
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -46,13 +46,13 @@ def main(arguments: Namespace) -> None:
     sizes = n, len(x), features, max(a.depths), a.width, pixels
     require_memory(architecture_need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
-    builder = own(a.file) if a.file else BUILDERS[a.architecture]
+    built = own(a.file) if a.file else builder(a.architecture, a.bias)
     points = list(product(a.activations, a.depths, a.seeds))
 
     def rows() -> Iterator[list[dict]]:
         for activation, depth, seed in points:
             torch.manual_seed(seed)  # of a user's own initialisation
-            module = builder(tuple(shape), depth, a.width, ACTIVATIONS[activation])
+            module = built(tuple(shape), depth, a.width, ACTIVATIONS[activation])
             module = (module if a.file else drawn(module, seed)).to(device)
             about = {"activation": activation, "depth": depth, "width": a.width, "n": n}
             about["weights"] = sum(p.numel() for p in module.parameters())
@@ -93,6 +93,7 @@ if __name__ == "__main__":
     options.add_argument("--activations", type=lambda text: text.split(","), required=True)
     options.add_argument("--depths", type=command.whole_numbers, required=True)
     options.add_argument("--width", type=command.at_least(1), required=True)
+    options.add_argument("--bias", type=float, help="β, of biases alone")
     options.add_argument("--shape", type=command.whole_numbers, help="of a sample, such as 1,8,8")
     options.add_argument("--block", type=command.count_or_all, required=True)
     options.add_argument("--blocks", type=command.at_least(1), required=True, help="at most")
