@@ -1,5 +1,6 @@
 # make figures    the figures of the default config, in results/
 # make report     the same and results/report.html, one page to read and pass on
+# make docs       the same and the documentation site, build/site/index.html
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
@@ -17,6 +18,8 @@
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
 # make dag        the picture of the rules in docs/extending.md
+# make versions   the library as others install it: with the oldest NumPy and SciPy that it allows, and
+#                 with the newest (minutes; TORCH='torch==2.6.0' with another torch)
 # make lock       exact versions of all packages, with hashes, from pyproject.toml
 # Each sets up .venv by itself the first time; what tests need is installed by the first that tests.
 # Any Python from 3.11 on: make PYTHON=python3.12 figures
@@ -29,7 +32,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision full-size small table-1 whole images bench gpu dag lock clean-venv
+.PHONY: figures report docs test faults precision full-size small table-1 whole images bench gpu dag versions lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -37,6 +40,9 @@ figures: $(READY)
 report: $(READY)
 	.venv/bin/snakemake --cores $(CORES) all results/conditioning.csv results/angles.csv
 	.venv/bin/snakemake --report results/report.html
+
+docs: report $(TESTED)
+	.venv/bin/python docs/site/build.py
 
 faults: $(TESTED)
 	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
@@ -136,6 +142,23 @@ $(TESTED): $(READY)
 	@$(if $(wildcard $(LOCKED)-test.txt),$(PIP) --require-hashes --no-deps -r $(LOCKED)-test.txt)
 	$(PIP) --editable '.[test]'
 	@touch $@
+
+# Its wheel, first with nothing else installed, then with what its tests need.
+TORCH ?= $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+OLDEST := $(shell sed -n 's/^ *"\(numpy\|scipy\)>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml)
+OTHER := runs/versions/bin/python
+ONE_LINE := import torch, ntkcond; print(ntkcond.condition_number(torch.nn.Linear(9, 1), torch.randn(5, 9)))
+versions: $(READY)
+	mkdir -p runs/wheel && .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir runs/wheel .
+	for pins in '$(OLDEST)' 'numpy scipy'; do \
+	  .venv/bin/python -m venv --clear runs/versions && \
+	  $(OTHER) -m pip install --quiet --disable-pip-version-check $$pins '$(TORCH)' runs/wheel/ntkcond-*.whl && \
+	  (cd runs && ../$(OTHER) -c '$(ONE_LINE)') && \
+	  $(OTHER) -m pip install --quiet --disable-pip-version-check $$pins pytest-xdist filelock mpmath \
+	    pyyaml h5py pandas psutil threadpoolctl && \
+	  $(OTHER) -m pip list 2>/dev/null | grep -E '^(numpy|scipy|torch) ' && \
+	  $(OTHER) -m pytest --numprocesses auto -p no:cacheprovider tests/ntk tests/arrays tests/networks || exit 1; \
+	done
 
 # Exact versions of all packages but torch, with hashes for this system: locked/README.md.
 LOCK := .venv/bin/uv pip compile pyproject.toml --override locked/without-torch.txt --no-header \

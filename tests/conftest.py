@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from http_server import served
 from ntkcond.arrays.backend import Device
+from ntkcond.datasets.samples import Raw
 from one_device import OneDevice
 from workflow import command, copy_of_the_project, environment
 
@@ -75,6 +76,15 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("NTKCOND_TEST_DATA names no folder with the original MNIST files")
     return Path(folder).resolve()
+
+
+@pytest.fixture
+def real_mnist(real_data: Path) -> Raw:
+    """All of MNIST; torchvision reads it."""
+    pytest.importorskip("torchvision")
+    from ntkcond.datasets import mnist
+
+    return mnist.load(real_data, {})
 
 
 @pytest.fixture

@@ -6,13 +6,16 @@ import re
 import shutil
 import time
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from chromium import chromium, errors
 from ntkcond.run.digests import code_digests
 from ntkcond.run.record import short_digest
-from workflow import MADE, SMALL, skip, snakemake, write_config
+from workflow import MADE, SMALL, snakemake, write_config
 
 FIGURES = {f"results/{name}.png" for name, spec in MADE.items() if ".png" in spec.files}
 # Every epoch of every run; the same as a .csv, for reading.
@@ -92,6 +95,15 @@ def test_the_front_page_says_what_it_is_a_report_of(page):
         assert setting in front
 
 
+def test_the_front_page_shows_figure_2_and_the_verdicts(finished, page):
+    front = content(page, "workflow_desc")
+    picture = re.search(r'src="data:image/png,([^"]*)"', front)[1]
+    assert unquote_to_bytes(picture) == (finished / "results/fig2.png").read_bytes()
+    numbers = pd.read_csv(finished / "results/claims.csv").drop_duplicates("id")
+    holds = numbers[~numbers.id.str.startswith("ours")].overall.eq("holds").sum()
+    assert f"<strong>holds</strong> {holds}," in front
+
+
 def written_well(page: Path) -> bool:
     """Docutils puts what it cannot read into the page, as a system-message."""
     return "system-message" not in page.read_text("utf-8")
@@ -135,30 +147,13 @@ def test_no_report_is_written_of_files_that_other_settings_made(project, tmp_pat
 @pytest.fixture(scope="module")
 def browser(page):
     """Chromium with the page open from its file, and no network."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        skip("browser", "chromium and chromedriver are not both on PATH")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-        "--no-first-run", "--disable-background-networking", "--disable-component-update",
-        "--disable-sync", "--window-size=1400,1040", "--host-resolver-rules=MAP * ~NOTFOUND",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.add_experimental_option("prefs", {"download.default_directory": str(page.parent)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    chrome.implicitly_wait(60)
-    chrome.execute_cdp_cmd("Network.enable", {})
-    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    chrome.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    chrome.get(page.as_uri())
-    yield chrome
-    chrome.quit()
+    with chromium(page.parent) as chrome:
+        chrome.implicitly_wait(60)
+        chrome.execute_cdp_cmd("Network.enable", {})
+        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+        chrome.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+        chrome.get(page.as_uri())
+        yield chrome
 
 
 def until(met, *arguments):
@@ -260,8 +255,7 @@ def test_links_of_the_front_page_lead_to_captions(browser, page):
 
 
 def test_the_browser_had_no_error_and_asked_no_network(browser):
-    errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
-    assert errors == []
+    assert errors(browser) == []
     messages = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
     requested = {
         message["params"]["request"]["url"].partition(":")[0]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from ntkcond.arrays.backend import Device, put, to_numpy, xp
-from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk import closest_pair as module
@@ -216,8 +215,8 @@ def test_products_of_less_than_float32_are_not_relied_upon():
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 10])
-def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_data, depth, monkeypatch):
-    x = choose(mnist.load(real_data, {}), 5000, seed=0, scale=(-1, 1)).x.astype(np.float64)
+def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_mnist, depth, monkeypatch):
+    x = choose(real_mnist, 5000, seed=0, scale=(-1, 1)).x.astype(np.float64)
     factors = gradients_of(weights_of(1, depth, 512, 784), "relu")(x)
     kernel = np.zeros((5000, 5000))  # by neither ours nor tiles
     for forward, backward in factors:

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from ntkcond.arrays.backend import put, to_numpy
-from ntkcond.datasets import mnist
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.closest_pair import closest_pair
@@ -179,12 +178,11 @@ def test_ntk_on_cuda_is_that_on_the_cpu(activation):
     [(0, 3.7e8, 2.5e8, 7.5, 2.0), (1, 5.3e4, 0.8e4, 13.8, 4.0), (3, 1.3e4, 0.3e4, 20.0, 5.0)],
 )
 def test_real_mnist_has_the_values_measured_independently(
-    real_data, depth, kappa, spread, angle, angle_spread
+    real_mnist, depth, kappa, spread, angle, angle_spread
 ):
     """κ and min φ of blocks of 512 images in [−1, 1], measured with other code (mean ± standard
     deviation over 6 random blocks and two seeds)."""
-    raw = mnist.load(real_data, {})
-    x = choose(raw, 4 * 512, seed=0, scale=(-1, 1)).x.astype(np.float64)
+    x = choose(real_mnist, 4 * 512, seed=0, scale=(-1, 1)).x.astype(np.float64)
     kappas, angles = [], []
     for seed in (1, 32):
         gradients = gradients_of(weights_of(seed, depth, 512, 784), "relu")

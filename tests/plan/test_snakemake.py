@@ -12,8 +12,10 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
+from http_server import served
 from test_caching import code, delete, in_place_of, setting, version, without_provenance
 from workflow import KERNELS, ROOT, command, contents, environment, planned, snakemake
 
@@ -241,6 +243,64 @@ def test_another_workflow_can_use_this_one_as_a_module(tmp_path, rules):
             [*command, "-n"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert "Nothing to be done" in again.stdout + again.stderr
+
+
+OWN_DATA = """
+settings = {{"datasets": {{"mine": {{"file": "mine.npy", "block": 20}}}}, "width": 32,
+            "figures": {{"fig2": ["mine"]}}, "depths": [0, 2], "seeds": [1, 2]}}
+
+module ntkcond:
+    snakefile: "{root}/workflow/Snakefile"
+    config: settings
+
+use rule * from ntkcond as ntkcond_*
+
+rule paper:
+    default_target: True
+    input: "results/fig2.pdf"
+    output: "paper.pdf"
+    shell: "cp {{input}} {{output}}"
+"""
+
+
+def test_another_workflow_draws_figure_2_of_its_own_data(tmp_path):
+    """With settings of its own over the default ones, which --config does not reach."""
+    (tmp_path / "Snakefile").write_text(OWN_DATA.format(root=ROOT), "utf-8")
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).standard_normal((40, 6)))
+    command = [sys.executable, "-m", "snakemake", "-j2", "--config", "samples=9"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
+    numbers = pd.read_csv(tmp_path / "results/fig2.csv")
+    assert set(numbers.dataset) == {"mine"}
+    assert set(numbers.width[numbers.depth > 0]) == {32}
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [('"widht": 3', "ntkcond: widht: no such setting"), ('"width": "wide"', "ntkcond: width: ")],
+)
+def test_a_wrong_setting_of_a_module_is_named(tmp_path, setting, said):
+    text = OWN_DATA.format(root=ROOT).replace('"width": 32', setting)
+    (tmp_path / "Snakefile").write_text(text, "utf-8")
+    np.save(tmp_path / "mine.npy", np.eye(40, 6))
+    command = [sys.executable, "-m", "snakemake", "-n"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_snakefile_from_a_server_says_what_to_do(tmp_path):
+    with served(ROOT) as address:
+        text = OWN_DATA.format(root=address)
+        (tmp_path / "Snakefile").write_text(text, "utf-8")
+        command = [sys.executable, "-m", "snakemake", "-n"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Clone ntkcond and give the path of its workflow/Snakefile" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_predict_counts_the_jobs_that_would_run(project):

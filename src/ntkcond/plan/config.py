@@ -45,10 +45,12 @@ SCHEMA = "workflow/schemas/config.schema.yaml"
 corpus_state = functools.cache(corpus.state)
 
 
-def check(config: dict, project: Path | str, scan: bool = True) -> None:
+def check(
+    config: dict, project: Path | str, scan: bool = True, start: Path | str | None = None
+) -> None:
     """Raises UserError for a wrong setting, with its key, its value and the allowed values.
 
-    project: the Snakefile's folder, with the schema; relative paths start in it.
+    project: the Snakefile's folder, with the schema; relative paths start in it, or in `start`.
     scan: whether to read the folders of corpora.
     """
     schema = Path(project, SCHEMA).read_text("utf-8")
@@ -68,7 +70,7 @@ def check(config: dict, project: Path | str, scan: bool = True) -> None:
         for name in names:
             known_here = config["datasets"]
             _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
-            _check_raw_files(config, name, project, scan)
+            _check_raw_files(config, name, start or project, scan)
     for figure in ("fig3", "fig_descent", "fig_evolution", "fig_speed"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
@@ -91,6 +93,14 @@ def read_command_line(config: dict, given: dict) -> None:
     for key in given.keys() & config.keys():
         if key != "data_dir":
             config[key] = typed(config[key])
+
+
+def complete(config: dict, defaults: dict) -> None:
+    """Takes what it does not set from `defaults`."""
+    for key, value in defaults.items():
+        given = config.setdefault(key, value)
+        if isinstance(value, dict) and isinstance(given, dict):
+            complete(given, value)
 
 
 def remove_unset(config: dict) -> None:

@@ -11,7 +11,7 @@ held by tests/plan/test_snakemake.py or test_missing.py:
 - `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`: what the command
   line says of them.
 - `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
-  --configfile and --cores say.
+  --configfile and --cores say. `modifier`: whether it is a module with a config of its own.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
 - `snakemake.logging.logger`, its events and some of its messages: when the jobs are known, how a
   job ended, and what the terminal need not show.
@@ -94,13 +94,21 @@ class Plan:
                 f"this environment has the code of {PACKAGE.parents[1]}, not of {own.parents[1]}."
                 " Run `make .venv/.ready` there, then `source .venv/bin/activate`"
             )
-        config.read_command_line(config_, workflow.config_settings.config)
+        # A module of another workflow, with `config:`: its settings are over ours, its relative
+        # paths start where Snakemake runs, and the command line's settings are the other's.
+        self._is_module = workflow.modifier.skip_configfile
+        if self._is_module:
+            config.complete(config_, self._default_config())
+            start = Path()
+        else:
+            config.read_command_line(config_, workflow.config_settings.config)
+            start = project
         config.remove_unset(config_)
-        config.check(config_, project, scan=not workflow.remote_exec)
+        config.check(config_, project, scan=not workflow.remote_exec, start=start)
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
         # Of all data sets; `graph` is without the missing ones.
-        self.asked = Graph(config_, project)
+        self.asked = Graph(config_, start)
         self.missing: list[missing.Missing] = []
         self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
@@ -416,8 +424,8 @@ class Plan:
     @functools.cache  # noqa: B019  a dry run lists its jobs twice
     def _say_what_has_no_effect(self, logger: logging.Logger) -> None:
         given = self.workflow.config_settings
-        if given.overwrite_config:
-            default = yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
+        if given.overwrite_config and not self._is_module:
+            default = self._default_config()
             jobs = self._of_this_workflow(self.workflow.dag.jobs)
             # of a missing data set, too, settings have an effect: on what the figure would show
             asked = [self.asked.job(job.rule, **job.wildcards) for job in jobs]
@@ -425,6 +433,9 @@ class Plan:
                 self.asked, default, given.overwrite_config, given.config, asked
             ):
                 logger.warning(f"ntkcond: {line}")
+
+    def _default_config(self) -> dict:
+        return yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
 
     def _elsewhere(self) -> bool:
         """Whether jobs run on other machines than this. A dry run cannot know, and says yes."""

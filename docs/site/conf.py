@@ -1,0 +1,114 @@
+"""The documentation site: README, the pages of docs/, a gallery of every artefact, the library.
+
+`make docs` builds it (docs/site/build.py).
+"""
+
+import sys
+from datetime import date
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+import gallery
+
+project = "ntkcond"
+author = "the authors of ntkcond"
+copyright = f"{date.today().year}, {author}"
+root_doc = "index"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+include_patterns = [
+    "index.md", "gallery.rst", "CONTRIBUTING.md", "CHANGELOG.md", "*/README.md", "docs/*.md",
+    "docs/**/README.md", "docs/full-size/**.md", "docs/site/library.rst",
+    "results/*.md",
+]  # fmt: skip
+
+myst_heading_anchors = 4
+default_role = "code"
+highlight_language = "none"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+copybutton_prompt_text = ">>> "
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and torch: the site has no other's pages
+linkcheck_timeout = 30
+
+html_theme = "furo"
+html_title = "ntkcond"
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["static"]
+html_favicon = "static/icon.svg"
+html_css_files = ["site.css"]
+
+PAGES = """
+
+```{toctree}
+:hidden:
+:caption: Use it
+The answer <self>
+gallery
+config/README
+docs/cluster
+docs/extending
+docs/library
+docs/site/library
+```
+
+```{toctree}
+:hidden:
+:caption: What it found
+docs/results
+docs/claims
+docs/training
+docs/speed
+docs/speech
+docs/full-size/README
+```
+
+```{toctree}
+:hidden:
+:caption: How far to trust it
+docs/caching
+docs/performance
+docs/scaling
+docs/gpu
+docs/measured/README
+```
+
+```{toctree}
+:hidden:
+:caption: Develop it
+CONTRIBUTING
+CHANGELOG
+results/README
+data/README
+benchmarks/README
+locked/README
+```
+"""
+
+
+def add_pages(_: Sphinx, name: str, source: list[str]) -> None:
+    """The front page is README.md, which knows no list of pages."""
+    if name == root_doc:
+        source[0] += PAGES
+    elif name not in PAGES and not source[0].startswith(":orphan:"):
+        source[0] = "---\norphan: true\n---\n" + source[0]
+
+
+def for_keyboards_and_readers(app: Sphinx, page: str, template: str, context: dict, _) -> None:
+    """What scrolls can be reached by keys, and headings of the menu have a level."""
+    for word, before, after in (
+        ("body", "<pre>", '<pre tabindex="0">'),
+        ("body", '<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
+        ("furo_navigation_tree", 'role="heading"', 'role="heading" aria-level="2"'),
+    ):
+        context[word] = context.get(word, "").replace(before, after)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_pages)
+    app.connect("html-page-context", for_keyboards_and_readers, priority=900)  # after the theme's
+    app.connect("builder-inited", lambda app: gallery.write(Path(app.srcdir)))

@@ -1,0 +1,123 @@
+"""The documentation site: links lead somewhere, nothing is left out, a browser and a reader by keys
+or by ear can use it."""
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import ntkcond
+from chromium import chromium, errors, serious, show
+from http_server import served
+from workflow import MADE, ROOT
+
+
+class Page(HTMLParser):
+    """links: of a page; ids: what they can lead to; pictures: the alt text of each."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.pictures: list[str | None] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids.add(given.get("id") or "")
+        self.links += [given[name] or "" for name in ("href", "src") if name in given]
+        if tag == "img":
+            self.pictures.append(given.get("alt"))
+
+
+@pytest.fixture(scope="module")
+def site(finished, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "html"
+    command = [sys.executable, ROOT / "docs/site/build.py"]
+    options = ["--results", finished / "results", "--output", folder]
+    built = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site) -> dict[Path, Page]:
+    return {path: Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+
+
+def test_every_link_leads_to_a_file_and_a_place_in_it(pages):
+    assert len(pages) > 25
+    lost = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            known = pages[target].ids if target in pages else set()
+            place = parts.fragment and target in pages and unquote(parts.fragment) not in known
+            if not target.is_file() or place:
+                lost.append(f"{path.name}: {link}")
+    assert lost == []
+
+
+def test_every_picture_says_what_it_shows(pages):
+    pictures = [alt for page in pages.values() for alt in page.pictures]
+    assert len(pictures) > 20
+    assert all(pictures)
+
+
+def test_every_artefact_is_in_the_gallery(pages, site):
+    gallery = site / "gallery.html"
+    text = gallery.read_text("utf-8")
+    for name, spec in MADE.items():
+        if not spec.default:
+            continue
+        assert f"snakemake -j2 results/{name}{spec.files[0]}" in text
+        for suffix in spec.files:
+            if suffix != ".html":
+                assert any(link.endswith(f"/{name}{suffix}") for link in pages[gallery].links)
+
+
+def test_every_public_name_is_in_the_reference(pages, site):
+    ids = pages[site / "docs/site/library.html"].ids
+    assert {f"ntkcond.{name}" for name in ntkcond.__all__} <= ids
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("downloads")) as chrome:
+        yield chrome
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "names"),
+    [
+        (1400, "light", ("index", "gallery", "library", "results", "search")),
+        (390, "light", ("index", "gallery")),
+        (1400, "dark", ("index", "library")),
+        (390, "dark", ("index", "results")),
+    ],
+)
+def test_pages_fit_and_are_accessible(browser, pages, site, width, scheme, names):
+    show(browser, width, scheme)
+    with served(site) as address:
+        for path in pages:
+            if scheme == "light" or path.stem in names:
+                browser.get(f"{address}/{path.relative_to(site)}")
+                across = browser.execute_script("return document.documentElement.scrollWidth")
+                assert across <= width, path
+            if path.stem in names:
+                assert serious(browser) == [], path
+        assert errors(browser) == []
+
+
+def test_the_search_finds_what_pages_say(browser, site):
+    with served(site) as address:
+        browser.implicitly_wait(30)
+        browser.get(f"{address}/search.html?q=closest_pair")
+        found = browser.find_elements("css selector", "#search-results li a")
+    assert any("library.html" in each.get_attribute("href") for each in found)
