@@ -1,6 +1,7 @@
 # make figures    the figures of the default config, in results/
 # make report     the same and results/report.html, one page to read and pass on
 # make docs       the same and the documentation site, build/site/index.html
+# make archive    the same in one file to deposit with a paper, with checksums: build/ntkcond.zip
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
@@ -32,7 +33,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report docs test faults precision full-size small table-1 whole images bench gpu dag versions lock clean-venv
+.PHONY: figures report docs archive test faults precision full-size small table-1 whole images bench gpu dag versions lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -40,6 +41,9 @@ figures: $(READY)
 report: $(READY)
 	.venv/bin/snakemake --cores $(CORES) all results/conditioning.csv results/angles.csv
 	.venv/bin/snakemake --report results/report.html
+
+archive: report
+	.venv/bin/python -m ntkcond.run.archive results build/ntkcond.zip
 
 docs: report $(TESTED)
 	.venv/bin/python docs/site/build.py

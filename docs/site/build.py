@@ -26,6 +26,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--results", type=Path, default=ROOT / "results")
     options.add_argument("--output", type=Path, default=ROOT / "build/site")
+    options.add_argument("--links", action="store_true", help="check external links, instead")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder)
@@ -34,11 +35,14 @@ def main() -> None:
         for path in (path for pattern in OF_RESULTS for path in given.results.glob(pattern)):
             copy(path, sources / "results" / path.name)
         (sources / "README.md").rename(sources / "index.md")
+        if given.links:
+            given.output = sources / "links"
         shutil.rmtree(given.output, ignore_errors=True)
         command = ["-q", "--fail-on-warning", "--keep-going", "-c", HERE, sources, given.output]
+        command += ["-b", "linkcheck"] if given.links else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         built = subprocess.run([sys.executable, "-m", "sphinx", *command], env=environment)
-    if built.returncode:
+    if built.returncode or given.links:
         sys.exit(built.returncode)
     shutil.rmtree(given.output / ".doctrees")
     if (given.results / "report.html").is_file():

@@ -54,6 +54,7 @@ docs/cluster
 docs/extending
 docs/library
 docs/site/library
+docs/files
 ```
 
 ```{toctree}

@@ -36,7 +36,7 @@ def _entry(name: str, spec: Spec, results: Path) -> str:
     lines = [f".. _{name}:", "", spec.title, "~" * len(spec.title), ""]
     if f"{name}.png" in files:
         lines += [f".. image:: results/{name}.png", f"   :alt: {spec.title}", ""]
-    lines += [".. code-block:: bash", "", f"   snakemake -j2 results/{name}{spec.files[0]}", ""]
+    lines += [".. code-block:: none", "", f"   snakemake -j2 results/{name}{spec.files[0]}", ""]
     if files:
         lines += ["Files: " + ", ".join(f":download:`{file} <results/{file}>`" for file in files)]
     else:

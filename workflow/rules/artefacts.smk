@@ -14,6 +14,8 @@ for name, spec in plan.specs.items():
         benchmark:
             f"results/benchmarks/{name}.tsv"
         localrule: True
+        conda:
+            plan.environment
         params:
             command=plan.command(name),
             about=plan.about(name),

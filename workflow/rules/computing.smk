@@ -18,6 +18,8 @@ for name, job in plan.computing.items():
         priority: int(name == "spectrum")
         # a corpus may have to be downloaded: where Snakemake runs, which has a network
         localrule: name == "corpus"
+        conda:
+            plan.environment
         threads: plan.threads(name)
         resources:
             **plan.resources(name),

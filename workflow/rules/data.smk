@@ -11,6 +11,8 @@ rule download:
     wildcard_constraints:
         raw_file="|".join(plan.raw_files),
     localrule: True
+    conda:
+        plan.environment
     params:
         command=plan.download_command(),
     message:

@@ -8,8 +8,8 @@ held by tests/plan/test_snakemake.py or test_missing.py:
 - `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
   to say them in words and to refuse what cannot fit.
 - `workflow.dag.jobs`, `workflow.scheduler.failed`: all jobs, and those that failed for good.
-- `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`: what the command
-  line says of them.
+- `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`,
+  `deployment_settings`: what the command line says of them.
 - `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
   --configfile and --cores say. `modifier`: whether it is a module with a config of its own.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
@@ -54,6 +54,8 @@ if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=Fa
 STEP = "-m ntkcond.steps"
 PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
+# In an environment that Snakemake made (--sdm conda), with the code of this one.
+IN_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 # What Snakemake says: of no jobs; when it is told to stop; after a failure.
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
@@ -112,6 +114,7 @@ class Plan:
         self.missing: list[missing.Missing] = []
         self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
+        self.environment = str(Path(project, "workflow/envs/ntkcond.yaml"))
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
             "network": "|".join(ACTIVATIONS),
@@ -219,9 +222,14 @@ class Plan:
         def command(wildcards, output) -> str:
             options = self.graph.command_line(self.job(rule, wildcards), unrecorded)
             mirrors = f" {self._mirrors}" if rule == "corpus" and self._mirrors else ""
-            return f"{STEPS}.{step} {options}{mirrors}"
+            return f"{self._steps}.{step} {options}{mirrors}"
 
         return command
+
+    @property
+    def _steps(self) -> str:
+        deployed = {str(method) for method in self.workflow.deployment_settings.deployment_method}
+        return IN_ENVIRONMENT if "conda" in deployed else STEPS
 
     def download_command(self) -> Callable:
         """The step that downloads a raw file."""
@@ -229,7 +237,7 @@ class Plan:
         def command(wildcards, output) -> str:
             raw_file = wildcards.raw_file
             options = f"--source {self.raw_files[raw_file]} --raw-file {raw_file} {self._mirrors}"
-            return f"{STEPS}.download {options}"
+            return f"{self._steps}.download {options}"
 
         return command
 

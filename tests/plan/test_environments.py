@@ -1,0 +1,34 @@
+"""The environments in which jobs can run: one list of versions."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from ntkcond.plan.workflow import IN_ENVIRONMENT
+from workflow import ROOT
+
+
+def test_conda_has_the_locked_versions_of_all_that_jobs_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["workflow"]]
+    names = {re.match(r"[\w-]+", line)[0] for line in needed} - {"snakemake"}
+    listed = yaml.safe_load((ROOT / "workflow/envs/ntkcond.yaml").read_text("utf-8"))
+    pins = dict(line.split("==") for line in listed["dependencies"][-1]["pip"])
+    assert pins.keys() == names
+    locked = (ROOT / "locked/versions.txt").read_text("utf-8") + "\n".join(needed)
+    assert all(re.search(rf"^{name}=={version}\b", locked, re.M) for name, version in pins.items())
+
+
+def test_a_job_in_another_environment_has_the_code_of_this_one(tmp_path):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = f"{IN_ENVIRONMENT}.kernel --help"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "--activation {relu,linear" in done.stdout
