@@ -18,7 +18,7 @@ copyright = f"{date.today().year}, {author}"
 root_doc = "index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 include_patterns = [
-    "index.md", "gallery.rst", "CONTRIBUTING.md", "CHANGELOG.md", "*/README.md", "docs/*.md",
+    "*.md", "gallery.rst", "*/README.md", "docs/*.md",
     "docs/**/README.md", "docs/full-size/**.md", "docs/site/library.rst",
     "results/*.md",
 ]  # fmt: skip
@@ -87,6 +87,8 @@ results/README
 data/README
 benchmarks/README
 locked/README
+SECURITY
+docs/licences
 ```
 """
 
