@@ -49,11 +49,11 @@ def errors(chrome) -> list[str]:
     return [entry["message"] for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
 
 
-def serious(chrome) -> list[str]:
-    """What an accessibility checker finds serious or critical on the page."""
+def serious(chrome, within: str = "html") -> list[str]:
+    """What an accessibility checker finds serious or critical on the page, or in a part of it."""
     from axe_core_python.selenium import Axe
 
-    found = Axe().run(chrome)["violations"]
+    found = Axe().run(chrome, context=f"'{within}'")["violations"]
     return [
         f"{each['id']}: {each['nodes'][0]['html'][:200]}"
         for each in found

@@ -6,13 +6,12 @@ import re
 import shutil
 import time
 from pathlib import Path
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from chromium import chromium, errors
+from chromium import chromium, errors, serious
 from ntkcond.run.digests import code_digests
 from ntkcond.run.record import short_digest
 from workflow import MADE, SMALL, snakemake, write_config
@@ -97,8 +96,8 @@ def test_the_front_page_says_what_it_is_a_report_of(page):
 
 def test_the_front_page_shows_figure_2_and_the_verdicts(finished, page):
     front = content(page, "workflow_desc")
-    picture = re.search(r'src="data:image/png,([^"]*)"', front)[1]
-    assert unquote_to_bytes(picture) == (finished / "results/fig2.png").read_bytes()
+    picture = re.search(r'src="data:image/png;base64,([^"]*)"', front)[1]
+    assert base64.b64decode(picture) == (finished / "results/fig2.png").read_bytes()
     numbers = pd.read_csv(finished / "results/claims.csv").drop_duplicates("id")
     holds = numbers[~numbers.id.str.startswith("ours")].overall.eq("holds").sum()
     assert f"<strong>holds</strong> {holds}," in front
@@ -203,6 +202,13 @@ def test_a_browser_shows_the_front_page_from_its_top(browser):
     assert title.text == "ntkcond"
     assert title.rect["y"] >= 0
     assert "How to read κ" in browser.find_element("css selector", ".prose").text
+
+
+def test_the_front_page_is_accessible_and_shows_figure_2(browser):
+    """Its own content: Snakemake's menu around it has links and an input without a name."""
+    assert serious(browser, within=".prose") == []
+    [picture] = browser.find_elements("css selector", ".prose img")
+    assert browser.execute_script("return arguments[0].naturalWidth", picture) > 500
 
 
 def test_a_browser_shows_every_figure_table_and_caption(browser, page):

@@ -1,6 +1,9 @@
 """What the report says of an artefact beside its caption: settings, steps, versions, code."""
 
+import base64
 import functools
+import html
+from pathlib import Path
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
@@ -33,6 +36,15 @@ def about(graph: Graph, name: str) -> dict:
         "all_steps": steps_of_all(graph),
         "left_out": dict(graph.left_out),
     }
+
+
+def embed(picture: Path, page: Path) -> None:
+    """Writes a page with nothing but the picture, if there is one."""
+    if picture.is_file():
+        title = html.escape(SPECS[picture.stem].title)
+        data = base64.b64encode(picture.read_bytes()).decode("ascii")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f'<img alt="{title}" src="data:image/png;base64,{data}">\n', "utf-8")
 
 
 @functools.cache

@@ -285,7 +285,7 @@ class Plan:
 
     def _in_report(self, name: str, spec: Spec, path: str) -> dict:
         def section(wildcards) -> str:
-            self._refuse_what_is_out_of_date()  # Snakemake calls it when it writes a report
+            self._before_the_report()  # Snakemake calls it when it writes a report
             return spec.section
 
         return {
@@ -397,14 +397,16 @@ class Plan:
                 )
 
     @functools.cache  # noqa: B019  one plan a process
-    def _refuse_what_is_out_of_date(self) -> None:
-        """Captions say the settings, versions and code of today: not those of older files."""
+    def _before_the_report(self) -> None:
+        """Captions say the settings, versions and code of today: not those of older files. Figure 2
+        is made ready for the front page."""
         stale = sorted({job.rule for job in self._jobs_to_run()})
         if stale:
             sys.exit(
                 f"ntkcond: no report: {', '.join(stale)} would run first. Give the same command"
                 " without --report, then with it"
             )
+        caption.embed(Path("results/fig2.png"), Path(SNAKEMAKE_FOLDER, "ntkcond/fig2.html"))
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
         return self.graph.job(rule, **dict(wildcards.items()))
