@@ -1,0 +1,199 @@
+"""Raw files at large, damaged at random: each is read whole or refused in one line that names it,
+and nothing else is written.
+
+`make fuzz` damages 400 of each format; NTKCOND_TEST_FILES sets another number.
+"""
+
+import argparse
+import gzip
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+
+from ntkcond.datasets import svhn
+from ntkcond.datasets.torchvision_data import datasets
+from ntkcond.run.errors import UserError
+from ntkcond.steps import corpus as corpus_step
+from ntkcond.steps import dataset as dataset_step
+from speech import SUBSET, write_corpus
+
+FILES = int(os.environ.get("NTKCOND_TEST_FILES", 15))
+X = np.arange(60.0).reshape(12, 5)
+Y = np.arange(12) % 3
+ALPHABET = np.frombuffer(b" \n\t-+.,0123456789abcLx(){}[]'", np.uint8)
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """A few bytes changed, added, removed or cut off, most near the beginning; or noise."""
+    if rng.random() < 0.03:
+        return rng.bytes(rng.integers(300))
+    data, kind = bytearray(content), rng.integers(7)
+    near = (len(data), 128, 400, 4000)[rng.integers(4)]
+    for _ in range(rng.choice([1, 1, 2, 4, 16])):
+        if not data:
+            break
+        i = int(rng.integers(min(near, len(data))))
+        some = int(rng.integers(1, 9))
+        extreme = (b"\0" * 4, b"\xff" * 4, b"\0\0\0\x80")[rng.integers(3)]
+        match kind:
+            case 0:
+                del data[i:]
+            case 1:
+                del data[i : i + some]
+            case 2:
+                data[i] ^= 1 << int(rng.integers(8))
+            case 3:
+                data[i : i + 8] = rng.bytes(8)
+            case 4:
+                data[i : i + 4] = extreme
+            case 5:
+                data[i : i + 1] = rng.choice(ALPHABET, 1).tobytes()
+            case 6:
+                data[i:i] = rng.choice(ALPHABET, some).tobytes()
+    return bytes(data)
+
+
+
+def of_npy(folder: Path, monkeypatch) -> dict:
+    np.save(folder / "mine.npy", X)
+    return {"source": "custom", "file": folder / "mine.npy"}
+
+
+def of_npz(folder: Path, monkeypatch) -> dict:
+    np.savez_compressed(folder / "mine.npz", x=X.astype(">f4"), y=Y)
+    return {"source": "custom", "file": folder / "mine.npz", "hold_out": 3}
+
+
+def of_hdf5(folder: Path, monkeypatch, libver: str = "earliest") -> dict:
+    with h5py.File(folder / "mine.h5", "w", libver=libver) as file:
+        packed = {"chunks": (4, 5), "maxshape": (None, 5), "compression": "gzip"}
+        file.create_dataset("x", data=X, **(packed if libver == "latest" else {}))
+        file["y"] = Y
+    return {"source": "custom", "file": folder / "mine.h5", "unit_norm": True}
+
+
+def of_newer_hdf5(folder: Path, monkeypatch) -> dict:
+    return of_hdf5(folder, monkeypatch, "latest")
+
+
+def of_mnist(folder: Path, monkeypatch) -> dict:
+    raw = folder / "MNIST/raw"
+    raw.mkdir(parents=True)
+    resources = []
+    for name, _ in datasets.MNIST.resources:
+        count = 7 if name.startswith("train") else 3
+        shape = (count, 28, 28) if "images" in name else (count,)
+        header = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
+        values = np.arange(np.prod(shape)).astype(np.uint8).tobytes()
+        (raw / name).write_bytes(gzip.compress(header + values, mtime=0))
+        resources.append((name, hashlib.md5((raw / name).read_bytes()).hexdigest()))
+    monkeypatch.setattr(datasets.MNIST, "resources", resources)
+    return {"source": "mnist", "scale": (-1, 1)}
+
+
+def of_svhn(folder: Path, monkeypatch) -> dict:
+    splits = {}
+    (folder / "SVHN").mkdir()
+    for split, count in (("train", 7), ("test", 3)):
+        images = np.arange(32 * 32 * 3 * count).reshape(32, 32, 3, count).astype(np.uint8)
+        path = folder / "SVHN" / f"{split}_32x32.mat"
+        scipy.io.savemat(path, {"X": images, "y": np.arange(count, dtype=np.uint8)[:, None]})
+        md5 = hashlib.md5(path.read_bytes()).hexdigest()
+        splits[split] = [f"http://127.0.0.1:9/{path.name}", path.name, md5]
+    monkeypatch.setattr(svhn.datasets.SVHN, "split_list", splits)
+    return {"source": "svhn"}
+
+
+def of_speech(folder: Path, monkeypatch) -> dict:
+    write_corpus(folder, speakers=2, utterances=2)
+    recipe = {"subset": SUBSET, "mel": 12, "splice": 2, "features": 24, "normalise": "speaker"}
+    return {"source": "librispeech", "bad_utterances": "refuse", **recipe}
+
+
+def of_speech_to_skip(folder: Path, monkeypatch) -> dict:
+    options = of_speech(folder, monkeypatch)
+    return {**options, "bad_utterances": "skip", "normalise": "global", "hold_out": 5}
+
+
+def of_phones(folder: Path, monkeypatch) -> dict:
+    options = of_speech(folder, monkeypatch)
+    labels = folder / "phones.txt"
+    lines = [f"{path.stem} {'1 2 ' * 50}\n" for path in sorted(folder.rglob("*.flac"))]
+    labels.write_text("".join(lines), "utf-8")
+    return {**options, "labels": labels, "bad_utterances": "skip"}
+
+
+FORMATS: dict[str, Callable] = {
+    "npy": of_npy, "npz": of_npz, "hdf5": of_hdf5, "newer hdf5": of_newer_hdf5,
+    "gzip idx": of_mnist, "mat": of_svhn, "FLAC": of_speech, "FLAC, skipped": of_speech_to_skip,
+    "phone labels": of_phones,
+}  # fmt: skip
+
+
+def make(options: dict, data_dir: Path, output: Path) -> None:
+    """What Snakemake's jobs do."""
+    given = dict.fromkeys(
+        ("scale", "unit_norm", "distinct", "features", "hold_out", "file", "corpus", "labels",
+         "subset", "mel", "splice", "normalise", "bad_utterances", "record")
+    )  # fmt: skip
+    given |= {"samples": "all", "seed": 0, "threads": 1, "data_dir": data_dir, **options}
+    if options["source"] == "librispeech":
+        given["corpus"] = output.with_name("corpus.h5")
+        words = [f"--subset={SUBSET}", f"--data-dir={data_dir}", f"--output={given['corpus']}"]
+        arguments = corpus_step.options().parse_args(words)
+        arguments.record = None
+        corpus_step.main(arguments)
+    dataset_step.main(argparse.Namespace(output=output, **given))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_damaged_file_is_read_or_refused_by_name(kind, tmp_path, monkeypatch):
+    data, results, temporary = (tmp_path / name for name in ("data", "results", "temporary"))
+    for folder in (data, results, temporary):
+        folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    options, output = FORMATS[kind](data, monkeypatch), results / "samples.h5"
+    whole = contents(data)
+    make(options, data, output)
+    targets = [options["labels"]] if "labels" in options else sorted(whole)
+    refused = 0
+    for case in range(FILES):
+        output.unlink(missing_ok=True)
+        rng = np.random.default_rng(case)
+        chosen = targets if rng.random() < 0.1 else [targets[rng.integers(len(targets))]]
+        for path in chosen:
+            path.write_bytes(damaged(whole[path], rng))
+        before = contents(data)
+        try:
+            make(options, data, output)
+        except UserError as error:
+            message = str(error)
+            assert message.isprintable(), f"case {case}: {message!r} is more than a line"
+            named = any(str(path) in message for path in chosen)
+            too_few = options.get("bad_utterances") == "skip" and "hold_out: " in message
+            assert named or too_few, f"case {case}: {message}"
+            assert not output.exists()
+            refused += 1
+        else:
+            with h5py.File(output) as file:
+                assert np.isfinite(file["x"][:]).all()
+        assert contents(data) == before
+        assert {path.name for path in results.iterdir()} <= {"samples.h5", "corpus.h5"}
+        assert not list(temporary.iterdir())
+        for path in chosen:
+            path.write_bytes(whole[path])
+    print(f"{kind}: {refused} of {FILES} refused")
+    assert refused
