@@ -61,7 +61,19 @@ def _followed(node: dict) -> dict:
     return found
 
 
-WORDS = ["relu", "gelu", "digits", "synthetic", "mnist", "all", "a b", "{x}", "~nobody/x", "", "é\n'\""]
+WORDS = [
+    "relu",
+    "gelu",
+    "digits",
+    "synthetic",
+    "mnist",
+    "all",
+    "a b",
+    "{x}",
+    "~nobody/x",
+    "",
+    "é\n'\"",
+]
 text = st.sampled_from(WORDS) | st.text(max_size=8)
 NUMBERS = [0, 1, 2, 3, 48, 1e-300, 1.0, 0.5, 1e5, 1e308, 10**6, 10**12, 10**20, 10**400]
 numbers = st.sampled_from([*NUMBERS, float("inf"), float("nan")]) | st.integers()

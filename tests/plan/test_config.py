@@ -93,7 +93,11 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("datasets.digits.block", 1438, "block: 1438 is larger than the 1437 samples of digits"),
         ("datasets.mnist.samples", 60001, "samples: 60001 is more than the 60000"),
         ("datasets.digits.hold_out", 1797, "datasets.digits.hold_out: 1797 of the 1797 samples"),
-        ("datasets.digits.scale", [0, float("inf")], "datasets.digits.scale[1]: inf is not allowed"),
+        (
+            "datasets.digits.scale",
+            [0, float("inf")],
+            "datasets.digits.scale[1]: inf is not allowed",
+        ),
         ("datasets.mnist.file", "x.npy", "mnist is a set that ntkcond knows; name yours"),
         ("seeds", [2**64], "seeds[0]: 18446744073709551616 is not allowed"),
         ("datasets.digits.scale", [1, -1], "datasets.digits.scale: [1, -1] is no interval"),

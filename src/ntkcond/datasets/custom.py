@@ -80,7 +80,9 @@ def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
             # of chunks that are not there, HDF5 makes zeros
             if file[name].nbytes > available_memory():
                 raise ValueError(f"{name} needs {size(file[name].nbytes)} of memory")
-        return {name: np.asarray(file[name][()]) for name in file if name in ARRAYS or "x" not in file}
+        return {
+            name: np.asarray(file[name][()]) for name in file if name in ARRAYS or "x" not in file
+        }
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:
