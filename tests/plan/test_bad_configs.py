@@ -5,20 +5,25 @@ NTKCOND_TEST_DRY_RUNS set other numbers.
 """
 
 import copy
+import functools
+import math
 import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as plan_config
-from ntkcond.plan import effects, requests
+from ntkcond.plan import effects, question, requests
 from ntkcond.plan.workflow import Plan
+from ntkcond.run.errors import UserError
 from workflow import ROOT, copy_of_the_project, snakemake
 
 CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
@@ -27,138 +32,81 @@ DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 SCHEMA = yaml.safe_load((ROOT / plan_config.SCHEMA).read_text("utf-8"))
 MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}
 MANY["suppress_health_check"] = list(HealthCheck)
+MANY["phases"] = [Phase.generate, Phase.shrink]
 
 Place = tuple[str | int, ...]
-
-
-def places(value: object, above: Place = ()) -> list[Place]:
-    """Of every value in a config."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = []
-    for key, inner in items:
-        found.append((*above, key))
-        if isinstance(inner, dict | list):
-            found += places(inner, (*above, key))
-    return found
-
-
-def node_at(place: Place) -> dict:
-    """What the schema says of it."""
-    node = SCHEMA
-    for key in place:
-        node = _followed(node)
-        if isinstance(key, int):
-            node = node["items"]
-        else:
-            node = node.get("properties", {}).get(key) or node["additionalProperties"]
-    return _followed(node)
-
-
-def _followed(node: dict) -> dict:
-    found = dict(node)
-    while "$ref" in found:
-        found |= SCHEMA["$defs"][found.pop("$ref").rpartition("/")[2]]
-    return found
-
-
-WORDS = [
-    "relu",
-    "gelu",
-    "digits",
-    "synthetic",
-    "mnist",
-    "all",
-    "a b",
-    "{x}",
-    "~nobody/x",
-    "",
-    "é\n'\"",
-]
+WORDS = ["relu", "digits", "mnist", "all", "a b", "{x}", "~nobody/x", "", "é\n'\""]
+NUMBERS = [0, 1, 2, 48, 1e-300, 1.0, 0.5, 1e5, 1e308, 10**6, 10**12, 10**400, math.inf, math.nan]
 text = st.sampled_from(WORDS) | st.text(max_size=8)
-NUMBERS = [0, 1, 2, 3, 48, 1e-300, 1.0, 0.5, 1e5, 1e308, 10**6, 10**12, 10**20, 10**400]
-numbers = st.sampled_from([*NUMBERS, float("inf"), float("nan")]) | st.integers()
-numbers |= st.builds(lambda x: -x, numbers)
-
-
-def allowed(node: dict) -> st.SearchStrategy:
-    """Values that the schema allows, more or less."""
-    node = _followed(node)
-    if "enum" in node:
-        return st.sampled_from(node["enum"])
-    if "anyOf" in node and "type" not in node:
-        return st.one_of([allowed(each) for each in node["anyOf"]])
-    if "const" in node:
-        return st.just(node["const"])
-    match node.get("type"):
-        case "integer" | "number":
-            return numbers.map(abs)
-        case "boolean":
-            return st.booleans()
-        case "array":
-            return st.lists(allowed(node["items"]), min_size=node.get("minItems", 0), max_size=3)
-        case "object":
-            known = {key: allowed(value) for key, value in node.get("properties", {}).items()}
-            return st.fixed_dictionaries({}, optional=known)
-    return text
-
-
+numbers = st.sampled_from(NUMBERS) | st.integers(0)
 junk = st.recursive(
-    st.none() | st.booleans() | numbers | text,
+    st.none() | st.booleans() | numbers | numbers.map(lambda x: -x) | text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text | numbers, inner, max_size=3),
     max_leaves=4,
 )
 
 
+def at(config: dict, place: Place) -> Any:
+    return functools.reduce(lambda value, key: value[key], place, config)
+
+
+def places(value: Any, above: Place = ()) -> list[Place]:
+    """Of every value in a config."""
+    items = list(value.items() if isinstance(value, dict) else enumerate(value))
+    inner = [places(each, (*above, key)) for key, each in items if isinstance(each, dict | list)]
+    return sum(inner, [(*above, key) for key, _ in items])
+
+
+def schema_at(place: Place) -> dict:
+    """What the schema says of a setting; of one that it does not know, nothing."""
+    node = SCHEMA
+    for key in place:
+        others = node.get("items" if isinstance(key, int) else "additionalProperties") or {}
+        node = dict(node.get("properties", {}).get(key, others))
+        while "$ref" in node:
+            node |= SCHEMA["$defs"][node.pop("$ref").rpartition("/")[2]]
+    return node
+
+
+def allowed(place: Place) -> st.SearchStrategy:
+    """Values that the schema more or less allows there."""
+    node = schema_at(place)
+    kind = node.get("type", "integer" if "anyOf" in node else "")
+    if "enum" in node:
+        return st.sampled_from(node["enum"])
+    if kind == "array":
+        return st.lists(allowed((*place, 0)), min_size=node.get("minItems", 0), max_size=3)
+    if kind == "object":
+        known = {key: allowed((*place, key)) for key in node.get("properties", {})}
+        return st.fixed_dictionaries({}, optional=known)
+    return {"integer": numbers, "number": numbers, "boolean": st.booleans()}.get(kind, text)
+
+
 @st.composite
-def changed_configs(draw) -> tuple[dict, list[Place]]:
-    """The default config with up to three changes, and where they are."""
+def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
+    """The default config with one to three changes, and where they are."""
     config, changes = copy.deepcopy(DEFAULT), []
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
-        place = draw(st.sampled_from(places(config)))
-        *above, last = place
-        inside = config
-        for key in above:
-            inside = inside[key]
-        old = inside[last]
-        match draw(st.sampled_from(["junk", *["allowed"] * 6, "moved", "wrapped", "text",
-                                    "removed", "added", "misspelt", *["key"] * 6])):  # fmt: skip
-            case "junk":
-                inside[last] = draw(junk)
-            case "allowed":
-                try:
-                    inside[last] = draw(allowed(node_at(place)))
-                except (KeyError, TypeError, AttributeError):
-                    inside[last] = draw(junk)
-            case "moved":
-                other = draw(st.sampled_from(places(DEFAULT)))
-                value = DEFAULT
-                for key in other:
-                    value = value[key]
-                inside[last] = copy.deepcopy(value)
-            case "wrapped":
-                inside[last] = draw(st.sampled_from([[old], {"x": old}, [[[old]]], {last: old}]))
-            case "text":
-                inside[last] = str(old)
-            case "removed":
-                del inside[last]
-            case "added" if isinstance(inside, dict):
-                last = draw(text | numbers | st.sampled_from([str(p[-1]) for p in places(DEFAULT)]))
-                inside[last] = draw(junk)
-            case "misspelt" if isinstance(inside, dict):
-                key, old = str(last), inside.pop(last)
-                last = key[:-2] + key[:-3:-1]
+        *above, last = draw(st.sampled_from(places(config)))
+        inside = at(config, above)
+        kinds = ["allowed", "another"] * 5 + ["junk", "wrapped", "moved", "removed", "renamed"]
+        kind, known = draw(st.sampled_from(kinds)), schema_at(above).get("properties")
+        if kind == "another" and known:
+            last = draw(st.sampled_from(sorted(known)))
+        if kind in ("allowed", "another"):
+            inside[last] = draw(allowed((*above, last)))
+        elif kind == "junk":
+            inside[last] = draw(junk)
+        elif kind == "wrapped":
+            old = inside[last]
+            inside[last] = draw(st.sampled_from([[old], {"x": old}, [[[old]]], str(old)]))
+        elif kind == "moved":
+            inside[last] = copy.deepcopy(at(DEFAULT, draw(st.sampled_from(places(DEFAULT)))))
+        else:
+            old = inside.pop(last)
+            if kind == "renamed" and isinstance(inside, dict):
+                last = draw(text | numbers | st.just(str(last)[::-1]))
                 inside[last] = old
-            case "key" if isinstance(inside, dict):
-                # a setting that the schema knows there
-                try:
-                    known = node_at(tuple(above)).get("properties", {})
-                except (KeyError, TypeError, AttributeError):
-                    known = {}
-                if known:
-                    last = draw(st.sampled_from(sorted(known)))
-                    inside[last] = draw(allowed(known[last]))
-            case _:
-                inside.append(copy.deepcopy(old)) if isinstance(inside, list) else None
         changes.append((*above, last))
     return config, changes
 
@@ -197,7 +145,7 @@ def start(config: dict) -> Plan:
     return plan
 
 
-def assert_says_what_is_wrong(message: str, changes: list[Place]) -> None:
+def assert_names_the_mistake(message: str, changes: list[Place]) -> None:
     line = message.removeprefix("ntkcond: ")
     assert line != message
     assert line.isprintable(), "more than a line"
@@ -209,9 +157,63 @@ def assert_says_what_is_wrong(message: str, changes: list[Place]) -> None:
 
 @settings(max_examples=CONFIGS, **MANY)
 @given(changed_configs())
-def test_a_config_passes_or_the_setting_is_named(changed):
+def test_a_config_passes_or_its_mistake_is_named(changed):
     config, changes = changed
     try:
         start(config)
     except SystemExit as end:
-        assert_says_what_is_wrong(str(end.code), changes)
+        assert_names_the_mistake(str(end.code), changes)
+
+
+def passes(changed: tuple[dict, list[Place]]) -> bool:
+    try:
+        return bool(start(changed[0]))
+    except SystemExit:
+        return False
+
+
+# Snakemake looks further at those that pass.
+@settings(max_examples=DRY_RUNS, **MANY)
+@given(changed_configs().filter(passes) | changed_configs())
+def dry_run(project: Path, changed: tuple[dict, list[Place]]) -> None:
+    config, changes = changed
+    (project / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
+    before = files(project)
+    done = snakemake(project, "-n", check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    if done.returncode:
+        assert_names_the_mistake(done.stderr.strip().splitlines()[-1], changes)
+    assert files(project) == before
+
+
+def files(project: Path) -> set[Path]:
+    ignored = {".snakemake", "__pycache__"}
+    return {path for path in project.rglob("*") if not ignored & set(path.parts)}
+
+
+def test_a_dry_run_passes_or_the_mistake_is_named(tmp_path):
+    project = copy_of_the_project(tmp_path / "a project")
+    (project / "small.yaml").write_text("{}", "utf-8")
+    dry_run(project)
+
+
+def test_raw_files_are_found_by_any_path_to_their_folder(tmp_path):
+    (tmp_path / "here").mkdir()
+    plan = Plan(WORKFLOW, {**copy.deepcopy(DEFAULT), "data_dir": f"{tmp_path}/here/.."}, ROOT)
+    job = plan.job("dataset", {"dataset": "mnist"})
+    assert job.raw[0] == plan.raw_pattern.format(raw_file=SOURCES["mnist"].raw_files[0])
+
+
+def test_an_overlay_that_is_no_mapping_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "list.yaml").write_text("[width, 512]", "utf-8")
+    words = ["results/fig1.pdf", "--configfile", str(tmp_path / "list.yaml")]
+    with pytest.raises(UserError, match=r"list\.yaml: must hold settings, such as width: 512"):
+        question.asked(question.parser("why", "Why?").parse_args(words))
+
+
+@pytest.mark.parametrize("text", ["2024-13-45", "[" * 1500, "{a: [", "!!python/name:os.system"])
+def test_what_is_no_yaml_is_refused_in_a_line(text):
+    with pytest.raises(UserError, match=r"^--config width: not valid YAML") as caught:
+        plan_config.read_command_line({"width": text}, {"width": text})
+    assert str(caught.value).isprintable()

@@ -100,8 +100,8 @@ def _scaled(raw: Raw, x: np.ndarray, index: np.ndarray, scale: Interval | None) 
             result[start : start + 1024] = rows
     if not np.isfinite(result).all():
         raise UserError(
-            f"{raw.origin}: values up to {np.abs(x).max():.3g} are too large for float32. Divide them by a"
-            " constant, or set a scale such as [-1, 1]"
+            f"{raw.origin}: values up to {np.abs(x).max():.3g} are too large for float32. Divide"
+            " them by a constant, or set a scale such as [-1, 1]"
         )
     return result
 

@@ -44,8 +44,9 @@ SCHEMA = "workflow/schemas/config.schema.yaml"
 
 def _is_number(checker: object, value: object) -> bool:
     """Finite, as options of steps must be: not nan, which passes every minimum."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and abs(value) <= sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _is_integer(checker: object, value: object) -> bool:
@@ -101,18 +102,18 @@ def read_command_line(config: dict, given: dict) -> None:
     """Converts the settings named in `given`, those of --config, to YAML's types: depths=[0, 1] to
     numbers, keep_kernels=false to a truth value."""
 
-    def typed(value):
+    def typed(value, where: str):
         if isinstance(value, str):
-            return from_yaml(value, f"--config {_shown(value)}")
+            return from_yaml(value, where)
         if isinstance(value, list):
-            return [typed(entry) for entry in value]
+            return [typed(entry, where) for entry in value]
         if isinstance(value, dict):
-            return {key: typed(entry) for key, entry in value.items()}
+            return {key: typed(entry, where) for key, entry in value.items()}
         return value
 
     for key in given.keys() & config.keys():
         if key != "data_dir":
-            config[key] = typed(config[key])
+            config[key] = typed(config[key], f"--config {_key(key)}")
 
 
 def remove_unset(config: dict) -> None:
@@ -125,11 +126,11 @@ def remove_unset(config: dict) -> None:
             remove_unset(value)
 
 
-def from_yaml(text: str, where: str) -> object:
-    """A value in YAML. Raises UserError for text that is none."""
+def from_yaml(text: str | bytes, where: str) -> object:
+    """A value in YAML. Raises UserError for text that is none, such as the date 2024-13-45."""
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # 2024-13-45 is no date
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from None
 
 
