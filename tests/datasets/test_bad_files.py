@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -18,7 +19,7 @@ import pytest
 import scipy.io
 from test_librispeech import phones_of
 
-from ntkcond.datasets import svhn
+from ntkcond.datasets.speech.corpus import FOLDER
 from ntkcond.datasets.torchvision_data import datasets
 from ntkcond.run.errors import UserError
 from ntkcond.steps import corpus as corpus_step
@@ -61,78 +62,74 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def of_npy(folder: Path, monkeypatch) -> dict:
+def of_npy(folder: Path) -> dict:
     np.save(folder / "mine.npy", X)
     return {"source": "custom", "file": folder / "mine.npy"}
 
 
-def of_npz(folder: Path, monkeypatch) -> dict:
+def of_npz(folder: Path) -> dict:
     np.savez_compressed(folder / "mine.npz", x=X.astype(">f4"), y=Y)
     return {"source": "custom", "file": folder / "mine.npz", "hold_out": 3}
 
 
-def of_hdf5(folder: Path, monkeypatch, libver: str = "earliest") -> dict:
+def of_hdf5(folder: Path, libver: str = "earliest", **options) -> dict:
     with h5py.File(folder / "mine.h5", "w", libver=libver) as file:
-        packed = {"chunks": (4, 5), "maxshape": (None, 5), "compression": "gzip"}
-        file.create_dataset("x", data=X, **(packed if libver == "latest" else {}))
+        file.create_dataset("x", data=X, **options)
         file["y"] = Y
     return {"source": "custom", "file": folder / "mine.h5", "unit_norm": True}
 
 
-def of_newer_hdf5(folder: Path, monkeypatch) -> dict:
-    return of_hdf5(folder, monkeypatch, "latest")
-
-
-def of_mnist(folder: Path, monkeypatch) -> dict:
+def of_mnist(folder: Path) -> dict:
     raw = folder / "MNIST/raw"
     raw.mkdir(parents=True)
-    resources = []
     for name, _ in datasets.MNIST.resources:
         count = 7 if name.startswith("train") else 3
         shape = (count, 28, 28) if "images" in name else (count,)
         header = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
-        values = np.arange(np.prod(shape)).astype(np.uint8).tobytes()
-        (raw / name).write_bytes(gzip.compress(header + values, mtime=0))
-        resources.append((name, hashlib.md5((raw / name).read_bytes()).hexdigest()))
-    monkeypatch.setattr(datasets.MNIST, "resources", resources)
+        (raw / name).write_bytes(
+            gzip.compress(header + np.ones(shape, np.uint8).tobytes(), mtime=0)
+        )
     return {"source": "mnist", "scale": (-1, 1)}
 
 
-def of_svhn(folder: Path, monkeypatch) -> dict:
-    splits = {}
+def of_svhn(folder: Path) -> dict:
     (folder / "SVHN").mkdir()
     for split, count in (("train", 7), ("test", 3)):
-        images = np.arange(32 * 32 * 3 * count).reshape(32, 32, 3, count).astype(np.uint8)
-        path = folder / "SVHN" / f"{split}_32x32.mat"
-        scipy.io.savemat(path, {"X": images, "y": np.arange(count, dtype=np.uint8)[:, None]})
-        md5 = hashlib.md5(path.read_bytes()).hexdigest()
-        splits[split] = [f"http://127.0.0.1:9/{path.name}", path.name, md5]
-    monkeypatch.setattr(svhn.datasets.SVHN, "split_list", splits)
+        arrays = {"X": np.ones((32, 32, 3, count), np.uint8), "y": np.ones((count, 1), np.uint8)}
+        scipy.io.savemat(folder / "SVHN" / f"{split}_32x32.mat", arrays)
     return {"source": "svhn"}
 
 
-def of_speech(folder: Path, monkeypatch) -> dict:
+def of_speech(folder: Path, **options) -> dict:
     write_corpus(folder, speakers=2, utterances=2)
     recipe = {"subset": SUBSET, "mel": 12, "splice": 2, "features": 24, "normalise": "speaker"}
-    return {"source": "librispeech", "bad_utterances": "refuse", **recipe}
+    return {"source": "librispeech", "bad_utterances": "refuse", **recipe, **options}
 
 
-def of_speech_to_skip(folder: Path, monkeypatch) -> dict:
-    options = of_speech(folder, monkeypatch)
-    return {**options, "bad_utterances": "skip", "normalise": "global", "hold_out": 5}
+def of_phones(folder: Path) -> dict:
+    options = of_speech(folder, bad_utterances="skip")
+    return {**options, "labels": phones_of(folder / FOLDER / SUBSET, folder / "phones.txt")}
 
 
-def of_phones(folder: Path, monkeypatch) -> dict:
-    options = of_speech(folder, monkeypatch)
-    labels = phones_of(folder / "LibriSpeech" / SUBSET, folder / "phones.txt")
-    return {**options, "labels": labels, "bad_utterances": "skip"}
-
-
-FORMATS: dict[str, Callable] = {
-    "npy": of_npy, "npz": of_npz, "hdf5": of_hdf5, "newer hdf5": of_newer_hdf5,
-    "gzip idx": of_mnist, "mat": of_svhn, "FLAC": of_speech, "FLAC, skipped": of_speech_to_skip,
-    "phone labels": of_phones,
+PACKED = {"libver": "latest", "chunks": (4, 5), "maxshape": (None, 5), "compression": "gzip"}
+SKIPPING = {"bad_utterances": "skip", "normalise": "global", "hold_out": 5}
+FORMATS: dict[str, Callable[[Path], dict]] = {
+    "npy": of_npy, "npz": of_npz, "hdf5": of_hdf5, "newer hdf5": partial(of_hdf5, **PACKED),
+    "gzip idx": of_mnist, "mat": of_svhn, "FLAC": of_speech,
+    "FLAC, skipped": partial(of_speech, **SKIPPING), "phone labels": of_phones,
 }  # fmt: skip
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
+    """The md5 of the files in data_dir count as the published ones."""
+    md5 = {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in data_dir.rglob("*.*")}
+    images = [(name, md5.get(name, known)) for name, known in datasets.MNIST.resources]
+    monkeypatch.setattr(datasets.MNIST, "resources", images)
+    digits = {
+        split: [url, name, md5.get(name, known)]
+        for split, (url, name, known) in datasets.SVHN.split_list.items()
+    }
+    monkeypatch.setattr(datasets.SVHN, "split_list", digits)
 
 
 def make(options: dict, data_dir: Path, output: Path) -> None:
@@ -162,7 +159,8 @@ def test_a_damaged_file_is_read_or_refused_by_name(kind, tmp_path, monkeypatch):
     for folder in (data, results, temporary):
         folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    options, output = FORMATS[kind](data, monkeypatch), results / "samples.h5"
+    options, output = FORMATS[kind](data), results / "samples.h5"
+    publish(monkeypatch, data)
     whole = contents(data)
     make(options, data, output)
     targets = [options["labels"]] if "labels" in options else sorted(whole)
