@@ -5,6 +5,7 @@
 # make test       the tests
 # make faults     kills at sixty random moments, full disks and the like (minutes)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
+# make fuzz       2,000 wrong configs, 50 others in dry runs, 3,600 damaged data files (minutes)
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
 #                 docs/full-size (hours, 8 GB of memory; resumes; downloads the data)
 # make small      figure 3 and what predicts speed of 10,000 samples each, gradient descent on 512 of
@@ -33,7 +34,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report docs archive test faults precision full-size small table-1 whole images bench gpu dag versions lock clean-venv
+.PHONY: figures report docs archive test faults precision fuzz full-size small table-1 whole images bench gpu dag versions lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -53,6 +54,10 @@ faults: $(TESTED)
 
 precision: $(TESTED)
 	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py
+
+fuzz: $(TESTED)
+	NTKCOND_TEST_CONFIGS=2000 NTKCOND_TEST_DRY_RUNS=50 NTKCOND_TEST_FILES=400 \
+	  .venv/bin/python -m pytest -s tests/plan/test_bad_configs.py tests/datasets/test_bad_files.py
 
 # DATA=/somewhere/else if the raw files are there.
 DATA ?= data

@@ -67,8 +67,10 @@ def test_too_many_samples_are_refused():
 
 
 def test_values_that_float32_or_the_scale_cannot_hold_are_refused():
-    large = Raw(np.full((3, 2), 1e40), None, (1e40, 1e40), "")
-    with pytest.raises(UserError, match=r"up to 1e\+40 are too large for float32"):
+    large = Raw(np.full((3, 2), 1e40), None, (1e40, 1e40), "mine.npy")
+    with pytest.raises(
+        UserError, match=r"mine\.npy: values up to 1e\+40 are too large for float32"
+    ):
         choose(large, "all", seed=0)
     with pytest.raises(UserError, match=r"every value is 1e\+40, which scales to nothing"):
         choose(large, "all", seed=0, scale=(-1, 1))
@@ -157,9 +159,13 @@ def test_bad_own_samples_are_refused_by_name(tmp_path, name, arrays, message):
 def test_damaged_missing_and_unknown_files_are_refused_by_name(tmp_path):
     whole = io.BytesIO()
     np.savez(whole, x=X)
+    entry = whole.getvalue().index(b"PK\1\2") + 6  # the version that it needs
+    newer = whole.getvalue()[:entry] + b"\xff" + whole.getvalue()[entry + 1 :]
     for name, content, message in (
         ("cut.npz", whole.getvalue()[:100], "cannot be read as .npz"),
         ("cut.npy", b"\x93NUMPY", "cannot be read as .npy"),
+        ("open.npy", b"\x93NUMPY\1\0\2\0{(", r"open\.npy: cannot be read as \.npy \("),
+        ("newer.npz", newer, r"newer\.npz: cannot be read as \.npz \(zip file version 25.5\)"),
         ("zip.npy", whole.getvalue(), "cannot be read as .npy"),
         ("one.npz", b"\x93NUMPY", "cannot be read as .npz"),
         ("not.h5", b"nonsense", "cannot be read as .h5"),
@@ -174,6 +180,25 @@ def test_damaged_missing_and_unknown_files_are_refused_by_name(tmp_path):
         custom.load(tmp_path, {"file": tmp_path / "group.h5"})
     with pytest.raises(UserError, match="no such file"):
         custom.load(tmp_path, {"file": tmp_path / "absent.npy"})
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (h5py.SoftLink("/nowhere"), "cannot be read as .h5"),
+        (h5py.Empty("f8"), r"x has shape \(\); it must be \(samples, features\)"),
+        ("text", r"x has shape \(\); it must be"),
+        (None, "x needs 400.0 TB of memory"),
+    ],
+)
+def test_what_hdf5_holds_beside_arrays_is_refused_by_name(tmp_path, x, message):
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        if x is None:  # chunks that nobody wrote
+            file.create_dataset("x", (10**13, 5), chunks=(100, 5), dtype="f8")
+        else:
+            file["x"] = x
+    with pytest.raises(UserError, match=rf"odd\.h5: .*{message}"):
+        custom.load(tmp_path, {"file": tmp_path / "odd.h5"})
 
 
 CONTENT = b"the original file" * 1000

@@ -328,6 +328,13 @@ def test_wrong_settings_are_refused(folder, tmp_path, options, message):
         drawn(tmp_path, **options)
 
 
+def test_a_corpus_of_which_nothing_is_left_is_refused(folder, tmp_path):
+    labels = tmp_path / "phones.txt"
+    labels.write_text("", "utf-8")
+    with pytest.raises(UserError, match=r"phones\.txt: 0 samples are left"):
+        drawn(tmp_path, samples="all", labels=labels, bad_utterances="skip")
+
+
 def test_nothing_can_be_held_out_of_single_utterances(tmp_path):
     write_corpus(tmp_path, utterances=1)
     with pytest.raises(UserError, match="no speaker has two utterances"):

@@ -1,6 +1,7 @@
 """The config: what is wrong in it is named, with what is allowed."""
 
 import copy
+import math
 
 import pytest
 import yaml
@@ -93,7 +94,11 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("datasets.digits.block", 1438, "block: 1438 is larger than the 1437 samples of digits"),
         ("datasets.mnist.samples", 60001, "samples: 60001 is more than the 60000"),
         ("datasets.digits.hold_out", 1797, "datasets.digits.hold_out: 1797 of the 1797 samples"),
-        ("datasets.digits.scale", [0, float("inf")], "datasets.digits.scale: [0, inf] is no int"),
+        (
+            "datasets.digits.scale",
+            [0, float("inf")],
+            "datasets.digits.scale[1]: inf is not allowed",
+        ),
         ("datasets.mnist.file", "x.npy", "mnist is a set that ntkcond knows; name yours"),
         ("seeds", [2**64], "seeds[0]: 18446744073709551616 is not allowed"),
         ("datasets.digits.scale", [1, -1], "datasets.digits.scale: [1, -1] is no interval"),
@@ -128,12 +133,32 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("datasets.librispeech.subset", "../etc", "datasets.librispeech.subset: '../etc' is not"),
         ("datasets.librispeech.scale", [0, 1], "librispeech has no such setting"),
         ("datasets.mnist.mirrors", ["ftp://x"], "datasets.mnist.mirrors[0]: 'ftp://x' is not"),
+        ("datasets.mnist.mirrors", ["http://x\n"], "datasets.mnist.mirrors[0]: 'http://x\\n' is"),
+        ("depths", [1.0], "depths[0]: 1.0 is not allowed; it must be a whole number from 0 on"),
+        ("width", 10**400, "0… is not allowed; it must be a whole number from 1 on, at most 10⁹"),
+        ("width", 10**10, "width: 10000000000 is not allowed; it must be a whole number from 1 on"),
+        ("bias", math.nan, "bias: nan is not allowed; it must be a number from 0 on"),
+        ("bias", math.inf, "bias: inf is not allowed; it must be a number from 0 on"),
+        ("training.learning_rates", [math.nan], "training.learning_rates[0]: nan is not allowed"),
+        ("training.stop_below", math.nan, "training.stop_below: nan is not allowed; it must be a"),
+        ("data_dir", "da{t}a", "data_dir: 'da{t}a' is not allowed; it must be a folder for raw"),
+        ("datasets.mine", {"file": "a\n.npy"}, "datasets.mine.file: 'a\\n.npy' is not allowed; it"),
+        (
+            "datasets." + "a" * 41,
+            {"source": "mnist"},
+            "_ and -, at most 40, that begins with",
+        ),
+        ("datasets.digits\n", {"source": "mnist"}, "begins with a letter (but not NA or nan)"),
+        ("datasets.digits.a\nb", 1, r"datasets.digits.'a\nb': digits has no such setting. Known:"),
+        ("training.a\nb", 1, r"training.'a\nb': no such setting. Known: activation, batch"),
+        ("architectures.own", {"mine": "absent.py"}, "absent.py: no such file. Correct the path"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
     with pytest.raises(UserError) as caught:
         check(changed(path, value), ROOT)
     assert message in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 # Each optional setting of a data set, a value, and other ways to say that there is none.
@@ -220,6 +245,13 @@ def test_a_missing_setting_is_named():
     del config["figures"]["fig2"]
     with pytest.raises(UserError, match=r"figures\.fig2: is missing"):
         check(config, ROOT)
+
+
+def test_every_job_is_known_without_the_plain_network():
+    graph = Graph(changed("architectures.names", ["residual"]), ROOT)
+    made = [path for job in graph.upstream(graph.job("fig2")) for path in job.outputs]
+    assert "results/kernels/digits/relu/depth1.h5" in made
+    assert all(graph.maker(path) for path in made)
 
 
 def test_a_data_set_overrides_global_settings_for_itself():

@@ -77,6 +77,10 @@ def test_what_changes_no_number_has_an_effect_all_the_same():
     assert unused(typed={**how, "training": {"checkpoint_minutes": 1}}) == []
 
 
+def test_an_empty_list_has_an_effect():
+    assert unused(file={"architectures": {"names": [], "own": {"mine": "mine.py"}}}) == []
+
+
 def test_a_setting_taken_back_and_one_beyond_the_samples_are_no_mistakes():
     assert unused(file={"datasets": {"digits": {"hold_out": 0, "training": None}}}) == []
     assert unused(typed={"sweeps": {"sizes": [8, 99_999]}}) == []

@@ -5,7 +5,6 @@ Nothing is unpickled.
 """
 
 import zipfile
-import zlib
 from pathlib import Path
 
 import h5py
@@ -15,6 +14,8 @@ from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.source import Source
 from ntkcond.run.digests import sha256_of
 from ntkcond.run.errors import UserError
+from ntkcond.run.machine import available_memory
+from ntkcond.run.units import size
 
 SOURCE = Source(title="custom", options={"file", "scale", "hold_out"}, required={"file"})
 
@@ -49,9 +50,10 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         raise UserError(f"{path}: unknown kind of file. Use .npy, .npz or .h5")
     try:
         return readers[path.suffix](path)
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # damaged files make the readers raise anything
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"{path}: cannot be read as {path.suffix} ({error}). Write plain numeric arrays, with"
+            f"{path}: cannot be read as {path.suffix} ({reason}). Write plain numeric arrays, with"
             " numpy.save, numpy.savez or h5py"
         ) from error
 
@@ -75,7 +77,12 @@ def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
         for name in file:
             if not isinstance(file[name], h5py.Dataset):
                 raise ValueError(f"{name} is a group, not an array")
-        return {name: file[name][()] for name in file if name in ARRAYS or "x" not in file}
+            # of chunks that are not there, HDF5 makes zeros
+            if file[name].nbytes > available_memory():
+                raise ValueError(f"{name} needs {size(file[name].nbytes)} of memory")
+        return {
+            name: np.asarray(file[name][()]) for name in file if name in ARRAYS or "x" not in file
+        }
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:

@@ -76,6 +76,12 @@ def draw(corpus: Path, data_dir: Path, options: dict) -> Samples:
     while True:
         held_out = hold_out(utterances, options, by_speaker=labels is not None)
         choice = choose(utterances, starts, held_out, options)
+        if choice.training < 2:
+            sources = " and ".join(map(str, filter(None, (folder, options["labels"]))))
+            raise UserError(
+                f"{sources}: {choice.training} samples are left; a kernel needs at least two."
+                " Repair what is damaged"
+            )
         x, damaged = extract(folder, utterances, choice, recipe, options["threads"], bad)
         if not damaged:
             break

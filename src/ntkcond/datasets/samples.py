@@ -74,9 +74,9 @@ def choose(raw: Raw, samples: int | str, seed: int, scale: Interval | None = Non
     index = _stream(seed, "order").permutation(available)[:wanted]
     everything = np.arange(0 if raw.x_test is None else len(raw.x_test))
     return Samples(
-        _scaled(raw.x, index, raw.value_range, scale),
+        _scaled(raw, raw.x, index, scale),
         _labels(raw.y, index),
-        None if raw.x_test is None else _scaled(raw.x_test, everything, raw.value_range, scale),
+        None if raw.x_test is None else _scaled(raw, raw.x_test, everything, scale),
         _labels(raw.y_test, everything),
         {"index": index},
         {
@@ -88,22 +88,20 @@ def choose(raw: Raw, samples: int | str, seed: int, scale: Interval | None = Non
     )
 
 
-def _scaled(
-    x: np.ndarray, index: np.ndarray, value_range: Interval, scale: Interval | None
-) -> np.ndarray:
-    """Rows of x as float32, a few at a time: only the result takes memory."""
+def _scaled(raw: Raw, x: np.ndarray, index: np.ndarray, scale: Interval | None) -> np.ndarray:
+    """Rows of x, of raw, as float32, a few at a time: only the result takes memory."""
     result = np.empty((len(index), x.shape[1]), dtype=np.float32)
     for start in range(0, len(index), 1024):
         rows = x[index[start : start + 1024]].astype(np.float64)
         if scale is not None:
-            (low, high), (bottom, top) = value_range, scale
+            (low, high), (bottom, top) = raw.value_range, scale
             rows = bottom + (top - bottom) * (rows - low) / (high - low)
         with np.errstate(over="ignore"):  # checked right below
             result[start : start + 1024] = rows
     if not np.isfinite(result).all():
         raise UserError(
-            f"values up to {np.abs(x).max():.3g} are too large for float32. Divide them by a"
-            " constant, or set a scale such as [-1, 1]"
+            f"{raw.origin}: values up to {np.abs(x).max():.3g} are too large for float32. Divide"
+            " them by a constant, or set a scale such as [-1, 1]"
         )
     return result
 

@@ -8,6 +8,7 @@ import difflib
 import functools
 import math
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,6 +42,26 @@ DATA = ("source", "samples", "seed", "shape", *SWITCHES)
 SCHEMA = "workflow/schemas/config.schema.yaml"
 
 
+def _is_number(checker: object, value: object) -> bool:
+    """Finite, as options of steps must be: not nan, which passes every minimum."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _is_integer(checker: object, value: object) -> bool:
+    """An int: 2.0, too, is one by JSON Schema, but no depth in the name of a file."""
+    return isinstance(value, int) and _is_number(checker, value)
+
+
+Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"number": _is_number, "integer": _is_integer}
+    ),
+)
+
+
 # Cached, since a corpus may have many files.
 corpus_state = functools.cache(corpus.state)
 
@@ -54,7 +75,7 @@ def check(
     scan: whether to read the folders of corpora.
     """
     schema = Path(project, SCHEMA).read_text("utf-8")
-    validator = jsonschema.Draft202012Validator(yaml.safe_load(schema))
+    validator = Validator(yaml.safe_load(schema))
     errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
     if errors:
         raise UserError(_explanation(errors[0]))
@@ -65,12 +86,14 @@ def check(
     for figure in known - config["figures"].keys():
         raise UserError(f"figures.{figure}: is missing. List the data sets of {figure}")
     for figure, names in config["figures"].items():
-        where = f"figures.{figure}"
+        where = f"figures.{_key(figure)}"
         _check_known(figure, known, f"{where}: no figure of this name has data sets.")
         for name in names:
             known_here = config["datasets"]
             _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
             _check_raw_files(config, name, start or project, scan)
+    for network, file in config["architectures"]["own"].items():
+        _check_file(f"architectures.own.{network}", file, start or project)
     for figure in ("fig3", "fig_descent", "fig_evolution", "fig_speed"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
@@ -81,18 +104,18 @@ def read_command_line(config: dict, given: dict) -> None:
     """Converts the settings named in `given`, those of --config, to YAML's types: depths=[0, 1] to
     numbers, keep_kernels=false to a truth value."""
 
-    def typed(value):
+    def typed(value, where: str):
         if isinstance(value, str):
-            return from_yaml(value, f"--config {value}")
+            return from_yaml(value, where)
         if isinstance(value, list):
-            return [typed(entry) for entry in value]
+            return [typed(entry, where) for entry in value]
         if isinstance(value, dict):
-            return {key: typed(entry) for key, entry in value.items()}
+            return {key: typed(entry, where) for key, entry in value.items()}
         return value
 
     for key in given.keys() & config.keys():
         if key != "data_dir":
-            config[key] = typed(config[key])
+            config[key] = typed(config[key], f"--config {_key(key)}")
 
 
 def complete(config: dict, defaults: dict) -> None:
@@ -113,11 +136,11 @@ def remove_unset(config: dict) -> None:
             remove_unset(value)
 
 
-def from_yaml(text: str, where: str) -> object:
-    """A value in YAML. Raises UserError for text that is none."""
+def from_yaml(text: str | bytes, where: str) -> object:
+    """A value in YAML. Raises UserError for text that is none, such as the date 2024-13-45."""
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from None
 
 
@@ -309,7 +332,7 @@ def _check_dataset(config: dict, name: str) -> None:
     source = SOURCES[known]
     allowed = {*DATA, *EXPERIMENT, *source.settings, "training"}
     for key in settings:
-        _check_known(key, allowed, f"{where}.{key}: {name} has no such setting.")
+        _check_known(key, allowed, f"{where}.{_key(key)}: {name} has no such setting.")
     for key in FOR_ALL:
         if key in settings.get("training", {}):
             raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
@@ -362,11 +385,7 @@ def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -
     a misspelt folder."""
     settings = config["datasets"][name]
     for key in settings.keys() & {"file", "labels"}:
-        where, path = f"datasets.{name}.{key}", resolved(settings[key], project)
-        if not path.is_file():
-            raise UserError(f"{where}: {path}: no such file. Correct the path")
-        if not os.access(path, os.R_OK):
-            raise UserError(f"{where}: {path}: may not be read. Change its permissions")
+        _check_file(f"datasets.{name}.{key}", settings[key], project)
     data_dir = resolved(config["data_dir"], project)
     source = SOURCES[dataset_settings(config, name)["source"]]
     raw = [data_dir / raw_file for raw_file in source.raw_files]
@@ -379,6 +398,14 @@ def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -
         below = Path(*path.relative_to(data_dir).parts[1:])
         if not path.exists() and (data_dir / below).exists():
             raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
+
+
+def _check_file(where: str, name: str, project: Path | str) -> None:
+    path = resolved(name, project)
+    if not path.is_file():
+        raise UserError(f"{where}: {path}: no such file. Correct the path")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{where}: {path}: may not be read. Change its permissions")
 
 
 def _check_corpus(config: dict, name: str, folder: Path, scan: bool) -> None:
@@ -420,16 +447,27 @@ def corpus_folder(config: dict, name: str, data_dir: Path | str) -> Path:
 
 
 def _explanation(error: jsonschema.ValidationError) -> str:
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in error.absolute_path)
     if error.validator == "additionalProperties":
         allowed = error.schema.get("properties", {})
         key = next(key for key in error.instance if key not in allowed)
-        return f"{where}.{key}: no such setting.".lstrip(".") + _suggestion(key, allowed)
+        return f"{where}.{_key(key)}: no such setting.".lstrip(".") + _suggestion(key, allowed)
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"{where}.{missing}: is missing. Add it".lstrip(".")
     allowed, where = error.schema.get("description", error.message), where.lstrip(".")
-    return f"{where or 'the config'}: {error.instance!r} is not allowed; it must be {allowed}"
+    return f"{where or 'the config'}: {_shown(error.instance)} is not allowed; it must be {allowed}"
+
+
+def _key(key: object) -> str:
+    """Of a setting, in one line."""
+    return key if isinstance(key, str) and key.isprintable() else _shown(key)
+
+
+def _shown(value: object) -> str:
+    """A value in one line, of which nobody reads the end."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _check_known(word: str, known: Iterable[str], problem: str, hint: str = "") -> None:

@@ -82,7 +82,7 @@ def _another(value: object) -> object:
         case int() | float():
             return value + 1
         case list():
-            return [_another(value[0]), *value[1:]]
+            return [_another(value[0]), *value[1:]] if value else ["?"]
     return f"{value}?"
 
 

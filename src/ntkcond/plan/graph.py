@@ -117,11 +117,11 @@ class Graph:
 
     def _knows(
         self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width",
-        architecture: str = "plain", width: str = "1", loss: str = "",
+        architecture: str = "", width: str = "1", loss: str = "",
     ) -> bool:  # fmt: skip
         """Whether the config has what the wildcards name."""
         known = dataset in self.config["datasets"] and network in ACTIVATIONS
-        known = known and architecture in settings.architectures(self.config)
+        known = known and architecture in ("", *settings.architectures(self.config))
         known = known and loss in ("", *settings.losses(self.config))
         known = known and depth.isdecimal() and width.isdecimal()
         return known and sweep in settings.SWEEPS

@@ -65,7 +65,10 @@ def _settings(project: Path, arguments: argparse.Namespace) -> dict:
         path = Path(project, name)
         if not path.is_file():
             raise UserError(f"{path}: no such file. Correct --configfile")
-        update_config(settings, config.from_yaml(path.read_text("utf-8"), str(path)) or {})
+        given = config.from_yaml(path.read_bytes(), str(path)) or {}
+        if not isinstance(given, dict):
+            raise UserError(f"{path}: must hold settings, such as width: 512")
+        update_config(settings, given)
     for entry in arguments.config:
         key, equals, value = entry.partition("=")
         if not equals:

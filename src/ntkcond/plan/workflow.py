@@ -305,7 +305,7 @@ class Plan:
     @property
     def raw_pattern(self) -> str:
         """Path of a raw file."""
-        return f"{self.asked.data_dir}/{{raw_file}}"
+        return os.path.normpath(Path(self.asked.data_dir, "{raw_file}"))  # as in jobs' `raw`
 
     @property
     def raw_files(self) -> dict[str, str]:

@@ -1,0 +1,219 @@
+"""Configs at large: each passes the check at the start, or gets one line that names the setting.
+
+`make fuzz` tries 2,000 in this process, and 50 in a real dry run; NTKCOND_TEST_CONFIGS and
+NTKCOND_TEST_DRY_RUNS set other numbers.
+"""
+
+import copy
+import functools
+import math
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.plan import config as plan_config
+from ntkcond.plan import effects, question, requests
+from ntkcond.plan.workflow import Plan
+from ntkcond.run.errors import UserError
+from workflow import ROOT, copy_of_the_project, snakemake
+
+CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
+DRY_RUNS = int(os.environ.get("NTKCOND_TEST_DRY_RUNS", 2))
+DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+SCHEMA = yaml.safe_load((ROOT / plan_config.SCHEMA).read_text("utf-8"))
+MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}
+MANY["suppress_health_check"] = list(HealthCheck)
+MANY["phases"] = [Phase.generate, Phase.shrink]
+
+Place = tuple[str | int, ...]
+WORDS = ["relu", "digits", "mnist", "all", "a b", "{x}", "~nobody/x", "", "é\n'\""]
+NUMBERS = [0, 1, 2, 48, 1e-300, 1.0, 0.5, 1e5, 1e308, 10**6, 10**12, 10**400, math.inf, math.nan]
+text = st.sampled_from(WORDS) | st.text(max_size=8)
+numbers = st.sampled_from(NUMBERS) | st.integers(0)
+junk = st.recursive(
+    st.none() | st.booleans() | numbers | numbers.map(lambda x: -x) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text | numbers, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def at(config: dict, place: Place) -> Any:
+    return functools.reduce(lambda value, key: value[key], place, config)
+
+
+def places(value: Any, above: Place = ()) -> list[Place]:
+    """Of every value in a config."""
+    items = list(value.items() if isinstance(value, dict) else enumerate(value))
+    inner = [places(each, (*above, key)) for key, each in items if isinstance(each, dict | list)]
+    return sum(inner, [(*above, key) for key, _ in items])
+
+
+def schema_at(place: Place) -> dict:
+    """What the schema says of a setting; of one that it does not know, nothing."""
+    node = SCHEMA
+    for key in place:
+        others = node.get("items" if isinstance(key, int) else "additionalProperties") or {}
+        node = dict(node.get("properties", {}).get(key, others))
+        while "$ref" in node:
+            node |= SCHEMA["$defs"][node.pop("$ref").rpartition("/")[2]]
+    return node
+
+
+def allowed(place: Place) -> st.SearchStrategy:
+    """Values that the schema more or less allows there."""
+    node = schema_at(place)
+    kind = node.get("type", "integer" if "anyOf" in node else "")
+    if "enum" in node:
+        return st.sampled_from(node["enum"])
+    if kind == "array":
+        return st.lists(allowed((*place, 0)), min_size=node.get("minItems", 0), max_size=3)
+    if kind == "object":
+        known = {key: allowed((*place, key)) for key in node.get("properties", {})}
+        return st.fixed_dictionaries({}, optional=known)
+    return {"integer": numbers, "number": numbers, "boolean": st.booleans()}.get(kind, text)
+
+
+@st.composite
+def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
+    """The default config with one to three changes, and where they are."""
+    config, changes = copy.deepcopy(DEFAULT), []
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
+        *above, last = draw(st.sampled_from(places(config)))
+        inside = at(config, above)
+        kinds = ["allowed", "another"] * 5 + ["junk", "wrapped", "moved", "removed", "renamed"]
+        kind, known = draw(st.sampled_from(kinds)), schema_at(above).get("properties")
+        if kind == "another" and known:
+            last = draw(st.sampled_from(sorted(known)))
+        if kind in ("allowed", "another"):
+            inside[last] = draw(allowed((*above, last)))
+        elif kind == "junk":
+            inside[last] = draw(junk)
+        elif kind == "wrapped":
+            old = inside[last]
+            inside[last] = draw(st.sampled_from([[old], {"x": old}, [[[old]]], str(old)]))
+        elif kind == "moved":
+            inside[last] = copy.deepcopy(at(DEFAULT, draw(st.sampled_from(places(DEFAULT)))))
+        else:
+            old = inside.pop(last)
+            if kind == "renamed" and isinstance(inside, dict):
+                last = draw(text | numbers | st.just(str(last)[::-1]))
+                inside[last] = old
+        changes.append((*above, last))
+    return config, changes
+
+
+WORKFLOW = SimpleNamespace(
+    config_settings=SimpleNamespace(config={}),
+    remote_exec=False,
+    non_local_exec_or_dryrun=False,
+    is_main_process=False,
+    cores=2,
+)
+
+
+def start(config: dict) -> Plan:
+    """What the Snakefile does with a config, for all jobs of all artefacts."""
+    plan = Plan(WORKFLOW, copy.deepcopy(config), ROOT)
+    targets = [plan.job(name, {}) for name in SPECS]
+    jobs = list(dict.fromkeys(job for target in targets for job in plan.graph.upstream(target)))
+    for job in jobs:
+        rule, wildcards = job.rule, job.wildcards
+        for paths in plan.inputs(rule)(wildcards).values():
+            for path in paths:
+                raw = path in job.raw or Path(path).is_file()
+                assert raw or plan.graph.maker(path), f"nothing makes {path}"
+        plan.command(rule)(wildcards, None)
+        if rule in SPECS:
+            plan.about(rule)(wildcards, None)
+            continue
+        threads = plan.threads(rule)(wildcards)
+        for name, value in plan.resources(rule).items():
+            extra = {"threads": threads} if name == "runtime" else {}
+            value(wildcards, **({} if name == "gpu" else {"attempt": 3, **extra}))
+        if rule in requests.NEEDS:
+            requests.need(plan.config, rule, wildcards)
+    effects.unused(plan.asked, DEFAULT, plan.config, {}, jobs)
+    return plan
+
+
+def assert_names_the_mistake(message: str, changes: list[Place]) -> None:
+    line = message.removeprefix("ntkcond: ")
+    assert line != message
+    assert line.isprintable(), "more than a line"
+    said = set(re.findall(r"\w+", line))
+    keys = [key for place in changes for key in place if not isinstance(key, int)]
+    keys += [place[-1] for place in changes]
+    assert any(said & set(re.findall(r"\w+", str(key))) or repr(key) in line for key in keys)
+
+
+@settings(max_examples=CONFIGS, **MANY)
+@given(changed_configs())
+def test_a_config_passes_or_its_mistake_is_named(changed):
+    config, changes = changed
+    try:
+        start(config)
+    except SystemExit as end:
+        assert_names_the_mistake(str(end.code), changes)
+
+
+def passes(changed: tuple[dict, list[Place]]) -> bool:
+    try:
+        return bool(start(changed[0]))
+    except SystemExit:
+        return False
+
+
+# Snakemake looks further at those that pass.
+@settings(max_examples=DRY_RUNS, **MANY)
+@given(changed_configs().filter(passes) | changed_configs())
+def dry_run(project: Path, changed: tuple[dict, list[Place]]) -> None:
+    config, changes = changed
+    (project / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
+    before = files(project)
+    done = snakemake(project, "-n", check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    if done.returncode:
+        assert_names_the_mistake(done.stderr.strip().splitlines()[-1], changes)
+    assert files(project) == before
+
+
+def files(project: Path) -> set[Path]:
+    ignored = {".snakemake", "__pycache__"}
+    return {path for path in project.rglob("*") if not ignored & set(path.parts)}
+
+
+def test_a_dry_run_passes_or_the_mistake_is_named(tmp_path):
+    project = copy_of_the_project(tmp_path / "a project")
+    (project / "small.yaml").write_text("{}", "utf-8")
+    dry_run(project)
+
+
+def test_raw_files_are_found_by_any_path_to_their_folder(tmp_path):
+    (tmp_path / "here").mkdir()
+    plan = Plan(WORKFLOW, {**copy.deepcopy(DEFAULT), "data_dir": f"{tmp_path}/here/.."}, ROOT)
+    job = plan.job("dataset", {"dataset": "mnist"})
+    assert job.raw[0] == plan.raw_pattern.format(raw_file=SOURCES["mnist"].raw_files[0])
+
+
+def test_an_overlay_that_is_no_mapping_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "list.yaml").write_text("[width, 512]", "utf-8")
+    words = ["results/fig1.pdf", "--configfile", str(tmp_path / "list.yaml")]
+    with pytest.raises(UserError, match=r"list\.yaml: must hold settings, such as width: 512"):
+        question.asked(question.parser("why", "Why?").parse_args(words))
+
+
+@pytest.mark.parametrize("text", ["2024-13-45", "[" * 1500, "{a: [", "!!python/name:os.system"])
+def test_what_is_no_yaml_is_refused_in_a_line(text):
+    with pytest.raises(UserError, match=r"^--config width: not valid YAML") as caught:
+        plan_config.read_command_line({"width": text}, {"width": text})
+    assert str(caught.value).isprintable()
