@@ -15,7 +15,7 @@ from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.run import digests
 from ntkcond.run.digests import (
     NO_NUMBERS,
-    RememberedDigests,
+    Remembered,
     code_digests,
     imported_modules,
     package_versions,
@@ -368,7 +368,8 @@ def test_a_file_is_read_again_only_when_something_happened_to_it(tmp_path, monke
     path.write_bytes(b"one")
 
     def digest() -> str:
-        ask: Callable[[Path], str] = RememberedDigests(memory)  # as at each start
+        # as at each start
+        ask: Callable[[Path], str] = Remembered(memory, "sha256", lambda p: digests.sha256_of(p))
         return ask(path)
 
     first = digest()
