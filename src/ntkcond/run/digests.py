@@ -113,8 +113,8 @@ class Remembered(Generic[Answer]):
     def __init__(
         self, memory: Path, name: str, function: Callable[[Path], Answer], from_size: int = 0
     ) -> None:
-        self.memory, self.name, self.function = memory, name, function
-        self.from_size = from_size
+        self.memory, self.name, self.from_size = memory, name, from_size
+        self.function: Callable[[Path], Answer] = function
 
     def __call__(self, path: Path | str) -> Answer:
         """Raises OSError if the file cannot be read."""
