@@ -43,7 +43,7 @@ from workflow import (
 
 KILLS, DISKS, DAMAGES, CONFIGS = (
     int(os.environ.get(f"NTKCOND_TEST_{name}", few))
-    for name, few in {"KILLS": 5, "DISKS": 1, "DAMAGES": 2, "CONFIGS": 0}.items()
+    for name, few in {"KILLS": 5, "DISKS": 1, "DAMAGES": 1, "CONFIGS": 0}.items()
 )
 THOROUGH = KILLS > 5
 PATIENCE = 900  # seconds; no test needs as much: something hangs
@@ -92,6 +92,7 @@ EVERY = {
 
 # What the one command would make again besides takes ten seconds, and is not at stake.
 FIGURES = ("results/fig1.pdf", "results/fig2.pdf", "results/fig4.pdf")
+IN_THE_END = () if THOROUGH else FIGURES
 
 
 @pytest.fixture(scope="session")
@@ -238,10 +239,10 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     project = new_project(tmp_path / "a project")
     expected = contents(undisturbed)
     chance = random.Random(1)
-    kills, between, others, whoms = Counter(), 0, Counter(), Counter()
+    kills, hits = Counter(), Counter()  # of whom; while which ran
     rounds, different = 0, []
-    while kills.total() < KILLS and rounds < 10 * KILLS:
-        rule = min(VICTIMS, key=kills.__getitem__)
+    while (kills.total() < KILLS or (THOROUGH and VICTIMS.keys() - hits)) and rounds < 10 * KILLS:
+        rule = min(VICTIMS, key=hits.__getitem__)
         whom = chance.choice(["snakemake", "job", "all"])
         rounds += 1
         delete(project, *VICTIMS[rule])
@@ -257,10 +258,8 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
                 time.sleep(chance.uniform(0, seconds_of(rule, undisturbed)))
             hit = [name for _, name in named_steps(project)]
             if process.poll() is None and kill(process, project, rule, whom):
-                kills[rule] += rule in hit
-                between += rule not in hit
-                others.update(set(hit) - {rule})
-                whoms[whom] += 1
+                kills[whom] += 1
+                hits.update(hit or ["no job"])
                 print(f"{kills.total()} kills, of {whom} while {hit or 'no job'} ran", flush=True)
             if whom == "job":  # Snakemake itself finds out
                 process.wait(PATIENCE)
@@ -277,8 +276,7 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     if lacking:
         assert all(Path(name).suffix == ".h5" for name in lacking)
         snakemake(project, *(f"results/{name}" for name in lacking))
-    print(f"\n{kills.total()} kills {dict(whoms)} while these ran: {dict(kills)}")
-    print(f"  beside them {dict(others)}; {between} kills more between jobs")
+    print(f"\n{kills.total()} kills {dict(kills)} while these ran: {dict(hits)}")
     print(f"  {len(different)} differences, {len(tracebacks(project))} tracebacks")
     assert contents(project) == expected
     assert different == []
@@ -287,6 +285,7 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     assert left(project) == []
     assert planned(project) == {}
     assert kills.total() >= KILLS
+    assert not THOROUGH or not VICTIMS.keys() - hits
 
 
 def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
@@ -421,13 +420,13 @@ def test_a_full_disk_is_named_and_the_run_goes_on_with_more_room(undisturbed, tm
             remount(disk, "size=200m")
             different += [n for n, content in contents(project).items() if content != expected[n]]
             snakemake(project, *targets)
-        snakemake(project)
+        snakemake(project, *IN_THE_END)
         print(
             f"\n{full.total()} full disks, {rounds - full.total()} with enough room: {dict(full)}"
         )
         print(f"  {len(different)} differences, {traced} tracebacks")
         assert contents(project) == expected
-        assert planned(project) == {}
+        assert planned(project, *IN_THE_END) == {}
     assert (different, traced) == ([], 0)
     assert full.total() == DISKS
 
@@ -499,7 +498,9 @@ def read_again(project: Path, path: str, chance: random.Random) -> str:
             and name not in ("claims", "costs")  # which need almost all
             and mine in graph.upstream(graph.job(name))
         ]
-        artefact = graph.job(chance.choice(users or [mine.rule]))
+        artefact = graph.job(
+            chance.choice(users or [mine.rule if mine.rule in SPECS else "claims"])
+        )
         for job in graph.upstream(artefact):
             if job is not mine and mine in graph.upstream(job):
                 for output in job.outputs:
@@ -549,8 +550,9 @@ def test_a_damaged_result_is_rebuilt_or_named_and_changes_no_artefact(undisturbe
         print(f"{tried.total()} damaged: {what}, exit status {done.returncode}", flush=True)
     print(f"\n{DAMAGES} damaged files {dict(tried)}: {dict(found)}, {len(wrong)} wrong")
     assert wrong == []
-    snakemake(project)
-    assert contents(project) == expected
+    if THOROUGH:
+        snakemake(project)
+        assert contents(project) == expected
 
 
 DIGITS = SMALL["datasets"]["digits"]
