@@ -3,7 +3,8 @@
 # make docs       the same and the documentation site, build/site/index.html
 # make archive    the same in one file to deposit with a paper, with checksums: build/ntkcond.zip
 # make test       the tests
-# make faults     kills at sixty random moments, full disks and the like (minutes)
+# make faults     each rule killed, 120 times in all; 20 full disks, 50 damaged files, eight configs in
+#                 turn, and the like (an hour)
 # make precision  10,600 NTKs at infinite width against 50 digits (minutes)
 # make fuzz       2,000 wrong configs, 50 others in dry runs, 3,600 damaged data files (minutes)
 # make full-size  figure 2 of all samples of the paper's data sets, and the claims on them; kept in
@@ -50,7 +51,8 @@ docs: report $(TESTED)
 	.venv/bin/python docs/site/build.py
 
 faults: $(TESTED)
-	NTKCOND_TEST_KILLS=60 .venv/bin/python -m pytest -s tests/test_faults.py
+	NTKCOND_TEST_KILLS=120 NTKCOND_TEST_DISKS=20 NTKCOND_TEST_DAMAGES=50 NTKCOND_TEST_CONFIGS=8 \
+	  .venv/bin/python -m pytest -s tests/test_faults.py
 
 precision: $(TESTED)
 	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py

@@ -21,6 +21,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as settings
 from ntkcond.plan.graph import Graph, Job
+from ntkcond.run import seal
 from ntkcond.run.digests import SOURCE
 from ntkcond.run.record import read
 from speech import write_corpus
@@ -254,6 +255,13 @@ def in_place_of(name: str, change: Callable[[Path], None]) -> Change:
 def without_provenance(path: Path) -> None:
     with h5py.File(path, "r+") as file:
         del file.attrs["provenance"]
+
+
+def one_byte(path: Path) -> None:
+    """Of its last numbers, or near them."""
+    content = bytearray(path.read_bytes())
+    content[-seal.LENGTH - 4] ^= 1
+    path.write_bytes(content)
 
 
 def that_of_another_depth(path: Path) -> None:
@@ -518,6 +526,7 @@ CHANGES: dict[str, list[Change]] = {
     "a spectrum without provenance in the place of one, with the old date": [
         in_place_of(SPECTRUM, without_provenance)
     ],
+    "one byte of the numbers of a spectrum, with the old date": [in_place_of(SPECTRUM, one_byte)],
     "`.snakemake` is lost, and `width` changed": [
         one_after_the_other(lose_the_record, setting("width", 25))
     ],

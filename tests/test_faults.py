@@ -1,8 +1,9 @@
-"""Kills, full and read-only disks, damaged files, two runs at once.
+"""Kills, full and read-only disks, damaged files, many configs in turn, two runs at once.
 
 No result ever differs from that of an undisturbed run, and the same command finishes the work.
 
-`make faults` kills sixty times; NTKCOND_TEST_KILLS sets another number.
+`make faults` does much of each, over every rule; a few are tried without. The numbers are
+NTKCOND_TEST_KILLS, NTKCOND_TEST_DISKS, NTKCOND_TEST_DAMAGES and NTKCOND_TEST_CONFIGS.
 """
 
 import contextlib
@@ -19,8 +20,15 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+import yaml
+from snakemake.utils import update_config
 
+from ntkcond.artefacts.registry import SPECS
+from ntkcond.plan import config as settings
+from ntkcond.plan.graph import Graph
+from speech import write_corpus
 from workflow import (
+    MADE,
     SMALL,
     at_the_keyboard,
     command,
@@ -33,27 +41,102 @@ from workflow import (
     write_config,
 )
 
-KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "5"))
+KILLS, DISKS, DAMAGES, CONFIGS = (
+    int(os.environ.get(f"NTKCOND_TEST_{name}", few))
+    for name, few in {"KILLS": 5, "DISKS": 1, "DAMAGES": 1, "CONFIGS": 0}.items()
+)
+THOROUGH = KILLS > 5
 PATIENCE = 900  # seconds; no test needs as much: something hangs
 # What is killed while it is made: a file of each, and what is made from it.
-KERNEL = ["kernels/digits/relu/*", "spectra/digits/relu/*", "conditioning.csv", "fig2.*"]
+FIG2 = ["conditioning.csv", "fig2.*"]
+KERNEL = ["kernels/digits/relu/*", "spectra/digits/relu/*", *FIG2]
 VICTIMS = {
     "dataset": ["datasets/digits.h5", *KERNEL, "angles/digits/relu/*", "angles.csv"],
     "kernel": KERNEL,
-    "spectrum": ["spectra/synthetic/relu/*", "conditioning.csv", "fig2.*"],
+    "spectrum": ["spectra/synthetic/relu/*", *FIG2],
     "closest_pair": ["angles/digits/relu/*", "angles.csv", "fig2.*"],
     "sgd": ["training/digits/depth1.h5", "training.csv", "table_*", "fig3.*"],
-    "conditioning": ["conditioning.csv", "fig2.*"],
+    "conditioning": FIG2,
     "angles": ["angles.csv", "fig2.*"],
     "fig1": ["fig1.*"],
-    "fig2": ["fig2.*"],
-    "fig3": ["fig3.*"],
-    "fig4": ["fig4.*"],
 }
-
+if THOROUGH:  # every rule, and what only EVERY has
+    SPEECH = [f"{kind}/speech*" for kind in ("datasets", "kernels", "spectra")]
+    VICTIMS |= {
+        "sweep": ["sweeps/width/digits/*", "fig_width.*"],
+        "architecture": ["architectures/digits/plain.h5", "fig_architectures.*"],
+        "descent": ["descent/digits/width8.h5", "fig_evolution.*"],
+        "speed": ["speed/digits/cross_entropy/width8.h5", "fig_speed.*"],
+        "corpus": ["corpora/speech.h5", *SPEECH, *FIG2],
+        "kernel of large": ["kernels/large/relu/*", "spectra/large/relu/*", *FIG2],
+        "spectrum of large": ["spectra/large/relu/*", *FIG2],  # factors, written as halves
+        "training": ["training.csv", "table_*", "fig3.*"],
+    }
+    VICTIMS |= {name: [f"{name}.*"] for name, spec in MADE.items() if spec.default}
+# SMALL with a kernel of more than 2,000 samples and a corpus of speech.
+EVERY = {
+    **SMALL,
+    "datasets": {
+        **SMALL["datasets"],
+        "large": {
+            "source": "synthetic", "samples": 2050, "features": 5, "block": "all", "depths": [1],
+            "seeds": [1], "width": 8, "prove_smallest": True,
+        },
+        "speech": {
+            "source": "librispeech", "samples": 40, "block": 20, "features": 96, "mel": 24,
+            "splice": 4, "depths": [1], "seeds": [1],
+        },
+    },
+    "figures": {"fig2": ["synthetic", "digits", "large", "speech"]},
+}  # fmt: skip
 
 # What the one command would make again besides takes ten seconds, and is not at stake.
 FIGURES = ("results/fig1.pdf", "results/fig2.pdf", "results/fig4.pdf")
+IN_THE_END = () if THOROUGH else FIGURES
+
+
+@pytest.fixture(scope="session")
+def undisturbed(request, tmp_path_factory) -> Path:
+    """A project with all its figures, of EVERY where much is tried. Not to be changed."""
+    if not THOROUGH:
+        return request.getfixturevalue("finished")
+    place = new_project(tmp_path_factory.mktemp("every") / "a project")
+    subprocess.run(command(), cwd=place, env=environment(place), check=True)
+    return place
+
+
+def new_project(place: Path) -> Path:
+    """Without results."""
+    copy_of_the_project(place)
+    if THOROUGH:
+        write_config(place, EVERY)
+        write_corpus(place / "data", speakers=2)
+    return place
+
+
+def graph_of(project: Path) -> Graph:
+    """Of its config; to be asked in its folder."""
+    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
+    update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
+    settings.read_command_line(config, {})
+    settings.remove_unset(config)
+    return Graph(config, project)
+
+
+def left(project: Path) -> list[str]:
+    """Processes at work in the project's folder."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == str(project) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+def tracebacks(project: Path) -> list[str]:
+    """Logs of steps, and what Snakemake said, that have one."""
+    logs = [*(project / "results/logs").rglob("*.log"), *project.glob("said*.txt")]
+    return [str(log) for log in logs if "Traceback" in log.read_text("utf-8", errors="replace")]
 
 
 def unfinished(project: Path) -> list[Path]:
@@ -62,6 +145,11 @@ def unfinished(project: Path) -> list[Path]:
 
 def steps(project: Path, rule: str | None = None) -> list[psutil.Process]:
     """The running steps of a rule, or of all."""
+    return [step for step, name in named_steps(project) if rule in (None, name)]
+
+
+def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
+    """The running steps, each with the name that VICTIMS has for it."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -72,15 +160,17 @@ def steps(project: Path, rule: str | None = None) -> list[psutil.Process]:
             name = names[0].rpartition(".")[2]
             if name == "artefact":
                 name = words[words.index(names[0]) + 1]
-            if rule in (None, name):
-                found.append(process)
+            if "--dataset=results/datasets/large.h5" in words and f"{name} of large" in VICTIMS:
+                name = f"{name} of large"
+            found.append((process, name))
     return found
 
 
 def seconds_of(rule: str, finished: Path) -> float:
     """How long a job of this rule took."""
+    rule, _, dataset = rule.partition(" of ")
     records = [*finished.glob(f"results/benchmarks/{rule}.tsv")]
-    records += finished.glob(f"results/benchmarks/{rule}/**/*.tsv")
+    records += finished.glob(f"results/benchmarks/{rule}/{dataset or '**'}/**/*.tsv")
     return max(pd.read_csv(record, sep="\t").s.max() for record in records)
 
 
@@ -142,25 +232,35 @@ def kill(process: subprocess.Popen, project: Path, rule: str, whom: str) -> bool
     return bool(victims[whom])
 
 
-def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(finished, tmp_path):
+def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
+    undisturbed, tmp_path
+):
     """From nothing, so that every file is made twice: there, undisturbed, and here."""
-    project = copy_of_the_project(tmp_path / "a project")
-    expected = contents(finished)
+    project = new_project(tmp_path / "a project")
+    expected = contents(undisturbed)
     chance = random.Random(1)
-    kills, rounds, different = Counter(), 0, []
-    while kills.total() < KILLS and rounds < 10 * KILLS:
-        rule = min(VICTIMS, key=kills.__getitem__)
+    kills, hits = Counter(), Counter()  # of whom; while which ran
+    rounds, different = 0, []
+    while (kills.total() < KILLS or (THOROUGH and VICTIMS.keys() - hits)) and rounds < 10 * KILLS:
+        rule = min(VICTIMS, key=hits.__getitem__)
         whom = chance.choice(["snakemake", "job", "all"])
         rounds += 1
         delete(project, *VICTIMS[rule])
-        with running(project) as process:
+        alone = [artefact_of(rule)] if THOROUGH and rounds % 3 else []
+        with (
+            (project / "said.txt").open("a", encoding="utf-8") as said,
+            running(project, *alone, output=said) as process,
+        ):
             wait_until(lambda: steps(project, rule) or process.poll() is not None)  # noqa: B023
             if rounds % 2:  # while a file is being written
                 wait_until(lambda: unfinished(project) or not steps(project, rule), 0.001)  # noqa: B023
             else:  # while it loads, computes, ends
-                time.sleep(chance.uniform(0, seconds_of(rule, finished)))
+                time.sleep(chance.uniform(0, seconds_of(rule, undisturbed)))
+            hit = [name for _, name in named_steps(project)]
             if process.poll() is None and kill(process, project, rule, whom):
-                kills[rule] += 1
+                kills[whom] += 1
+                hits.update(hit or ["no job"])
+                print(f"{kills.total()} kills, of {whom} while {hit or 'no job'} ran", flush=True)
             if whom == "job":  # Snakemake itself finds out
                 process.wait(PATIENCE)
             wait_until(lambda: not steps(project))  # no orphan stays
@@ -176,13 +276,16 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(fi
     if lacking:
         assert all(Path(name).suffix == ".h5" for name in lacking)
         snakemake(project, *(f"results/{name}" for name in lacking))
-    print(f"{kills.total()} kills: {dict(kills)}", end=", ")
-    print(f"{len(different)} differences")
+    print(f"\n{kills.total()} kills {dict(kills)} while these ran: {dict(hits)}")
+    print(f"  {len(different)} differences, {len(tracebacks(project))} tracebacks")
     assert contents(project) == expected
     assert different == []
+    assert tracebacks(project) == []
     assert not unfinished(project)
+    assert left(project) == []
     assert planned(project) == {}
-    assert kills.total() == KILLS
+    assert kills.total() >= KILLS
+    assert not THOROUGH or not VICTIMS.keys() - hits
 
 
 def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
@@ -258,52 +361,91 @@ def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, pro
     assert planned(project, *FIGURES) == {}
 
 
-@pytest.fixture
-def small_disk(project):
-    """The results on a disk of their own, with little room for more."""
+@contextlib.contextmanager
+def on_a_small_disk(project: Path) -> Iterator[Path]:
+    """The results on a disk of their own."""
     disk = project / "results"
-    delete(project, *KERNEL, "fig1.*", "fig4.*")
     shutil.move(disk, project / "moved")
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "none", disk], check=False).returncode:
         skip("disk", "mounting a small disk needs root")
-    shutil.copytree(project / "moved", disk, dirs_exist_ok=True)
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    try:
+        shutil.copytree(project / "moved", disk, dirs_exist_ok=True)
+        yield disk
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def remount(disk: Path, *options: str) -> None:
     subprocess.run(["mount", "-o", ",".join(["remount", *options]), disk], check=True)
 
 
-def test_a_full_disk_is_named_and_the_run_goes_on_with_more_room(finished, project, small_disk):
-    remount(small_disk, f"size={shutil.disk_usage(small_disk).used + 100_000}")
-    done = snakemake(project, "-j1", *FIGURES, check=False)
-    output = done.stdout + done.stderr
-    assert done.returncode != 0
-    assert "disk is full" in output or "are free" in output
-    assert "Traceback" not in output
-    expected = contents(finished)
-    assert all(expected[name] == content for name, content in contents(project).items())
-    assert not unfinished(project)
-    remount(small_disk, "size=50m")
-    snakemake(project, *FIGURES)
-    assert contents(project) == expected
+def used(disk: Path) -> int:
+    return shutil.disk_usage(disk).used
 
 
-def test_read_only_results_are_named_and_lose_nothing(finished, project, small_disk):
-    remount(small_disk, "ro")
-    before = contents(project)
-    done = snakemake(project, *FIGURES, check=False)
-    output = done.stdout + done.stderr
-    assert done.returncode != 0
-    assert "Write-protected output" in output
-    assert "results/" in output
-    assert "Traceback" not in output
-    assert contents(project) == before
-    remount(small_disk, "rw")
-    snakemake(project, *FIGURES)
-    assert contents(project) == contents(finished)
+def artefact_of(victim: str) -> str:
+    """A file to ask for, which needs what VICTIMS deletes."""
+    name = VICTIMS[victim][-1].partition(".")[0]
+    return f"results/{name}{SPECS[name].files[0]}"
+
+
+def test_a_full_disk_is_named_and_the_run_goes_on_with_more_room(undisturbed, tmp_path):
+    """Full at any moment: of three rules' files, each time another part fits."""
+    project = shutil.copytree(undisturbed, tmp_path / "a project", symlinks=True)
+    expected = contents(undisturbed)
+    chance = random.Random(2)
+    full, rounds, different, traced = Counter(), 0, [], 0
+    with on_a_small_disk(project) as disk:
+        while full.total() < DISKS and rounds < 3 * DISKS:
+            rounds += 1
+            victims = chance.sample(sorted(VICTIMS), 3) if THOROUGH else ["kernel", "fig1"]
+            before = used(disk)
+            for victim in victims:
+                delete(project, *VICTIMS[victim])
+            room = chance.uniform(0, before - used(disk)) if THOROUGH else 100_000
+            remount(disk, f"size={used(disk) + int(room)}")
+            targets = sorted({artefact_of(victim) for victim in victims})
+            done = snakemake(project, chance.choice(["-j1", "-j2"]), *targets, check=False)
+            output = done.stdout + done.stderr
+            traced += "Traceback" in output
+            if done.returncode:
+                assert "disk is full" in output or "are free" in output, output
+                # of what failed: who says so
+                failed = [line.split()[1] for line in output.splitlines() if " failed" in line]
+                full[failed[0] if failed else "Snakemake"] += 1
+            print(f"{full.total()} full disks, {room:.0f} bytes for {victims}", flush=True)
+            assert not unfinished(project)
+            assert left(project) == []
+            remount(disk, "size=200m")
+            different += [n for n, content in contents(project).items() if content != expected[n]]
+            snakemake(project, *targets)
+        snakemake(project, *IN_THE_END)
+        print(
+            f"\n{full.total()} full disks, {rounds - full.total()} with enough room: {dict(full)}"
+        )
+        print(f"  {len(different)} differences, {traced} tracebacks")
+        assert contents(project) == expected
+        assert planned(project, *IN_THE_END) == {}
+    assert (different, traced) == ([], 0)
+    assert full.total() == DISKS
+
+
+def test_read_only_results_are_named_and_lose_nothing(finished, project):
+    delete(project, *KERNEL, "fig1.*", "fig4.*")
+    with on_a_small_disk(project) as disk:
+        remount(disk, "ro")
+        before = contents(project)
+        done = snakemake(project, *FIGURES, check=False)
+        output = done.stdout + done.stderr
+        assert done.returncode != 0
+        assert "Write-protected output" in output
+        assert "results/" in output
+        assert "Traceback" not in output
+        assert contents(project) == before
+        remount(disk, "rw")
+        snakemake(project, *FIGURES)
+        assert contents(project) == contents(finished)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +455,6 @@ def test_read_only_results_are_named_and_lose_nothing(finished, project, small_d
         ("training/digits/depth2.h5", 0),
         ("datasets/digits.h5", 0.99),
         ("fig2.png", 0.5),
-        ("fig3.png", 0.99),
     ],
 )
 def test_a_truncated_file_is_never_read_and_made_again(finished, project, name, keep):
@@ -324,3 +465,131 @@ def test_a_truncated_file_is_never_read_and_made_again(finished, project, name, 
     os.utime(path, (date, date))
     snakemake(project, f"results/{name}")
     assert contents(project).items() <= contents(finished).items()
+
+
+def damage(path: Path, chance: random.Random) -> str:
+    """Cuts a file or flips some of its bytes, now and then with the date it had; which."""
+    before, content = path.stat(), bytearray(path.read_bytes())
+    if chance.random() < 0.3:
+        size = chance.randrange(len(content))
+        words = f"cut to {size} of {len(content)} bytes"
+        content = content[:size]
+    else:
+        places = [chance.randrange(len(content)) for _ in range(chance.choice([1, 1, 8]))]
+        words = f"flipped at {places} of {len(content)} bytes"
+        for place in places:
+            content[place] ^= chance.randrange(1, 256)
+    path.write_bytes(content)
+    if chance.random() < 0.5:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return f"{path.name} {words}"
+
+
+def read_again(project: Path, path: str, chance: random.Random) -> str:
+    """Deletes all between a result and an artefact that needs it, which is returned: a run for it
+    would read the result."""
+    with contextlib.chdir(project):
+        graph = graph_of(project)
+        mine = graph.maker_of(path)
+        users = [
+            name
+            for name, spec in MADE.items()
+            if spec.default
+            and name not in ("claims", "costs")  # which need almost all
+            and mine in graph.upstream(graph.job(name))
+        ]
+        artefact = graph.job(
+            chance.choice(users or [mine.rule if mine.rule in SPECS else "claims"])
+        )
+        for job in graph.upstream(artefact):
+            if job is not mine and mine in graph.upstream(job):
+                for output in job.outputs:
+                    Path(output).unlink(missing_ok=True)
+        return artefact.outputs[0]
+
+
+def test_a_damaged_result_is_rebuilt_or_named_and_changes_no_artefact(undisturbed, tmp_path):
+    """HDF5, CSV and provenance, cut or flipped anywhere; then the run reads it."""
+    project = shutil.copytree(undisturbed, tmp_path / "a project", symlinks=True)
+    expected = contents(undisturbed)
+    chance = random.Random(3)
+    found, tried, wrong = Counter(), Counter(), []
+    for _ in range(DAMAGES):
+        suffix = chance.choice([".h5", ".h5", ".h5", ".csv", ".json"])
+        files = [
+            path
+            for path in sorted((project / "results").rglob(f"*{suffix}"))
+            if path.stem != "costs" and not {"logs", "benchmarks"} & set(path.parts)
+        ]
+        kind = chance.choice(
+            sorted({path.parent.parts[len(project.parts) + 1 :][:1] for path in files})
+        )
+        path = chance.choice(
+            [path for path in files if path.parent.parts[len(project.parts) + 1 :][:1] == kind]
+        )
+        whole = path.read_bytes()
+        target = read_again(project, path.relative_to(project).as_posix(), chance)
+        what = damage(path, chance)
+        done = snakemake(project, target, check=False)
+        output = done.stdout + done.stderr
+        said = f"{path.relative_to(project)}: damaged" in output
+        if "Traceback" in output or (done.returncode and not said):
+            wrong.append(f"{what}: {output}")
+        if done.returncode:
+            path.unlink()
+            snakemake(project, target)
+            found["named"] += 1
+        elif path.read_bytes() == whole:
+            found["rebuilt"] += 1
+        else:
+            found["harmless"] += 1  # such as a space in JSON
+        tried[suffix] += 1
+        now = contents(project)
+        wrong += [f"{what}: {name}" for name in expected if now.get(name) != expected[name]]
+        wrong += [f"{what}: {words}" for words in left(project)]
+        print(f"{tried.total()} damaged: {what}, exit status {done.returncode}", flush=True)
+    print(f"\n{DAMAGES} damaged files {dict(tried)}: {dict(found)}, {len(wrong)} wrong")
+    assert wrong == []
+    if THOROUGH:
+        snakemake(project)
+        assert contents(project) == expected
+
+
+DIGITS = SMALL["datasets"]["digits"]
+IN_TURN = {
+    "width": {"width": 16},
+    "depths": {"depths": [0, 1, 2]},
+    "seeds": {"seeds": [1, 5]},
+    "block": {"datasets": {**SMALL["datasets"], "digits": {**DIGITS, "block": 24}}},
+    "activations": {"activations": ["relu"]},
+    "a data set": {"datasets": {**SMALL["datasets"], "digits": {**DIGITS, "seed": 7}}},
+    "training": {"training": {**SMALL["training"], "loss": "square"}},
+    "as at first": {},
+}
+WANTED = ["fig2", "fig3", "fig_width", "fig_architectures", "fig_descent", "fig_speed"]
+
+
+def test_configs_in_turn_in_one_folder_each_give_what_a_fresh_one_does(finished, project, tmp_path):
+    if not CONFIGS:
+        pytest.skip("takes minutes: make faults")
+    targets = [f"results/{name}.pdf" for name in WANTED]
+    different = []
+    for name, change in list(IN_TURN.items())[-CONFIGS:]:
+        config = {**SMALL, **change}
+        write_config(project, config)
+        snakemake(project, *targets)
+        fresh = finished
+        if change:
+            fresh = copy_of_the_project(tmp_path / name)
+            write_config(fresh, config)
+            snakemake(fresh, *targets)
+        print(f"config in turn: {name}", flush=True)
+        made = contents(project)
+        different += [
+            f"{path} after {name}"
+            for path, content in contents(fresh).items()
+            if made.get(path) != content
+        ]
+        assert planned(project, *targets) == {}
+    print(f"\n{CONFIGS} configs in turn, {len(different)} differences")
+    assert different == []

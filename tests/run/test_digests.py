@@ -15,7 +15,7 @@ from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.run import digests
 from ntkcond.run.digests import (
     NO_NUMBERS,
-    RememberedDigests,
+    Remembered,
     code_digests,
     imported_modules,
     package_versions,
@@ -368,7 +368,8 @@ def test_a_file_is_read_again_only_when_something_happened_to_it(tmp_path, monke
     path.write_bytes(b"one")
 
     def digest() -> str:
-        ask: Callable[[Path], str] = RememberedDigests(memory)  # as at each start
+        # as at each start
+        ask: Callable[[Path], str] = Remembered(memory, "sha256", lambda p: digests.sha256_of(p))
         return ask(path)
 
     first = digest()
@@ -382,3 +383,13 @@ def test_a_file_is_read_again_only_when_something_happened_to_it(tmp_path, monke
     assert digest() == hashlib.sha256(b"two").hexdigest()
     memory.write_text("damaged")
     assert digest() == hashlib.sha256(b"two").hexdigest()
+
+
+def test_of_a_small_file_the_answer_is_not_remembered(tmp_path):
+    """Its damage is then seen also where its inode does not tell."""
+    path, memory = tmp_path / "spectrum.h5", tmp_path / "whole.json"
+    path.write_bytes(b"small")
+    assert Remembered(memory, "size", lambda p: str(len(p.read_bytes())), from_size=6)(path) == "5"
+    assert not memory.exists()
+    assert Remembered(memory, "size", lambda p: str(len(p.read_bytes())), from_size=5)(path) == "5"
+    assert memory.exists()

@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from ntkcond.artefacts import fig4
-from ntkcond.run import digests, files
+from ntkcond.run import digests, files, seal
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, replacing, require_space, write_csv, write_hdf5
-from ntkcond.run.record import FORMAT
+from ntkcond.run.record import FORMAT, read
 from ntkcond.run.units import size
 from workflow import skip
 
@@ -213,7 +213,7 @@ def test_tables_come_back_from_csv_to_the_last_digit(tmp_path):
 # Of the code that says how values are written and read. Results of another FORMAT are out of date.
 AS_WRITTEN = {
     "format": 1,
-    "sha256": "acef71b47d28ceffa1346c2a980dc8f3218227bfd09ab8ce2840c4a8a372fe41",
+    "sha256": "bd95c25013059ae9661d38d9d14b101ff9b5ab7908062b36c2eee5cdd20eb688",
 }
 
 
@@ -255,3 +255,31 @@ def test_a_place_that_may_not_be_written_is_named(tmp_path, monkeypatch):
         with replacing(tmp_path / "a.csv") as temporary:
             temporary.write_text("1")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_flipped_byte_anywhere_in_a_file_is_named_before_hdf5_reads_it(tmp_path):
+    """Of some flips in its head, h5py would not return from opening the file."""
+    path = tmp_path / "a.h5"
+    with write_hdf5(path, {"settings": {"width": 512}}) as file:
+        file["x"] = np.arange(100.0)
+        file["verdict"] = np.array(["resolved"], h5py.string_dtype())
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
+        if seal.is_whole(path):  # of the words of the seal itself: what it is about is as it was
+            assert len(whole) - seal.LENGTH <= place < len(whole) - 8
+            continue
+        assert read(path) is None
+        with pytest.raises(UserError, match=r"a\.h5: damaged .*has changed.* Delete it"):
+            with read_hdf5(path):
+                pass
+
+
+def test_a_file_without_a_seal_is_read_as_it_is(tmp_path):
+    """Of an older version, or of another program."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = [1.0]
+    with read_hdf5(tmp_path / "a.h5") as file:
+        assert file["x"][0] == 1
+    (tmp_path / "short").write_bytes(b"x")
+    assert seal.is_whole(tmp_path / "short")

@@ -71,7 +71,8 @@ class Freshness:
     def _record(self, path: str) -> dict | None:
         """A result's own record, read once."""
         if path not in self._records:
-            self._records[path] = read(path) if Path(path).exists() else None
+            exists = Path(path).exists()
+            self._records[path] = read(path, self.graph.is_whole) if exists else None
         return self._records[path]
 
     def _pair(self, job: Job, made_with: dict | None) -> list[str]:
@@ -92,7 +93,8 @@ class Freshness:
         if accepted and accepted == self._pair(job, made_with):
             return []
         if made_with is None:
-            return [Difference("provenance", job.outputs[-1])]
+            damaged = not self._is_whole(job.outputs[-1])
+            return [Difference("content" if damaged else "provenance", job.outputs[-1])]
         today = self._today(job)
         found = [
             Difference(entry, *values)
@@ -118,8 +120,10 @@ class Freshness:
         return any(trigger in self.triggers and old != new for trigger, old, new in pairs)
 
     def _is_whole(self, path: str) -> bool:
-        """Whether an artefact's file is the one that its step wrote; HDF5 has checks of its own."""
-        if path.endswith((".h5", ".json")):
+        """Whether a file is the one that its step wrote, where that is known."""
+        if path.endswith(".h5"):
+            return self.graph.is_whole(path)
+        if path.endswith(".json"):
             return True
         known = _read_json(sidecar(path)).get("files", {}).get(Path(path).name)
         return known == self.graph.sha256_of(path)

@@ -20,9 +20,10 @@ from ntkcond.datasets.registry import SOURCES, module_name, title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import ON_IMAGES
 from ntkcond.plan import config as settings
-from ntkcond.run.digests import RememberedDigests
+from ntkcond.run.digests import Remembered, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.record import input_name, record
+from ntkcond.run.seal import is_whole
 
 PATTERNS = {  # of the output of each computing rule
     "corpus": "results/corpora/{dataset}.h5",
@@ -83,7 +84,8 @@ class Graph:
         self.left_out = left_out
         self.project = project
         self.data_dir = self._in_project(config["data_dir"])
-        self.sha256_of = RememberedDigests(RECORDED / "sha256.json")
+        self.sha256_of = Remembered(RECORDED / "sha256.json", "sha256", sha256_of)
+        self.is_whole = Remembered(RECORDED / "whole.json", "whole", is_whole, from_size=10**6)
         self._jobs: dict[str, Job] = {}
 
     def job(self, rule: str, **wildcards: str) -> Job:

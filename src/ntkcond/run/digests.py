@@ -17,8 +17,11 @@ import importlib.metadata
 import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
 
+Answer = TypeVar("Answer", str, bool)
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
 NO_NUMBERS = ("plan", "predict", "run", "why")  # folders and modules of the package
@@ -102,28 +105,34 @@ def sha256_of(path: Path | str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class RememberedDigests:
-    """`sha256_of`, from a file of earlier answers while a file's inode says that it is the same: a
-    large one takes minutes to read, and every start of Snakemake asks."""
+class Remembered(Generic[Answer]):
+    """A function of a file's content, from a file of earlier answers while its inode says that it
+    is the same: a large one takes minutes to read, and every start of Snakemake asks. name: of the
+    answers in their file. from_size: bytes of a file whose answer is worth to be remembered."""
 
-    def __init__(self, memory: Path) -> None:
-        self.memory = memory
+    def __init__(
+        self, memory: Path, name: str, function: Callable[[Path], Answer], from_size: int = 0
+    ) -> None:
+        self.memory, self.name, self.from_size = memory, name, from_size
+        self.function: Callable[[Path], Answer] = function
 
-    def __call__(self, path: Path | str) -> str:
+    def __call__(self, path: Path | str) -> Answer:
         """Raises OSError if the file cannot be read."""
         path = Path(path).resolve()
         inode = path.stat()
+        if inode.st_size < self.from_size:
+            return self.function(path)
         # whatever changes the content sets ctime to now, and nothing sets it back
         state = [inode.st_ino, inode.st_size, inode.st_mtime_ns, inode.st_ctime_ns]
         if self._known.get(str(path), {}).get("state") != state:
-            self._known[str(path)] = {"state": state, "sha256": sha256_of(path)}
+            self._known[str(path)] = {"state": state, self.name: self.function(path)}
             with contextlib.suppress(OSError):  # not remembered, then
                 self.memory.parent.mkdir(parents=True, exist_ok=True)
                 name = f"{self.memory.name}.{socket.gethostname()}.{os.getpid()}"
                 temporary = self.memory.with_name(name)
                 temporary.write_text(json.dumps(self._known), "utf-8")
                 temporary.replace(self.memory)
-        return self._known[str(path)]["sha256"]
+        return self._known[str(path)][self.name]
 
     @functools.cached_property
     def _known(self) -> dict:

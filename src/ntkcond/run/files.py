@@ -18,6 +18,7 @@ import psutil
 from ntkcond.run.digests import sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.record import sidecar
+from ntkcond.run.seal import is_whole, seal
 from ntkcond.run.units import size
 
 FULL_DISK = "No partial file is left. Free some space, or set keep_kernels: false, and run again"
@@ -95,17 +96,19 @@ def require_space(path: Path | str, size_needed: int, hint: str) -> None:
 
 @contextlib.contextmanager
 def write_hdf5(path: Path | str, record: dict | None = None) -> Iterator[h5py.File]:
-    """A new HDF5 file at `path`, by `replacing`. record: its provenance (`ntkcond.run.record`),
-    kept as the attribute `provenance`."""
-    with replacing(path) as temporary, _Disk(temporary) as disk:
-        try:
-            with h5py.File(disk, "w") as file:
-                if record is not None:
-                    file.attrs["provenance"] = json.dumps(record)
-                yield file
-        finally:
-            if disk.failure:  # h5py may then raise anything, such as an AttributeError
-                raise disk.failure
+    """A new HDF5 file at `path`, by `replacing`, with a seal (`ntkcond.run.seal`). record: its
+    provenance (`ntkcond.run.record`), kept as the attribute `provenance`."""
+    with replacing(path) as temporary:
+        with _Disk(temporary) as disk:
+            try:
+                with h5py.File(disk, "w") as file:
+                    if record is not None:
+                        file.attrs["provenance"] = json.dumps(record)
+                    yield file
+            finally:
+                if disk.failure:  # h5py may then raise anything, such as an AttributeError
+                    raise disk.failure
+        seal(temporary)
 
 
 class _Disk(io.FileIO):
@@ -143,6 +146,8 @@ def write_csv(path: Path | str, table) -> None:
 def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
     """An HDF5 file for reading. Raises UserError if it is missing or damaged."""
     try:
+        if not is_whole(path):
+            raise OSError("its content has changed since it was written")
         file = h5py.File(path, "r")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file. snakemake {path} makes it") from None

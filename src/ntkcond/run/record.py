@@ -12,11 +12,12 @@ needed.
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ntkcond.run.digests import code_digests, package_versions, sha256_of
+from ntkcond.run.seal import is_whole
 
 FORMAT = 1  # raised whenever `ntkcond.run.files` writes or reads values otherwise
 RESULTS = "results"  # files below it are made by steps; others come from outside
@@ -85,12 +86,15 @@ def sidecar(path: Path | str) -> Path:
     return path.parent / "provenance" / f"{path.stem}.json"
 
 
-def read(path: Path | str) -> dict | None:
-    """The record of a result; None if it has none or cannot be read."""
+def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict | None:
+    """The record of a result; None if it has none or cannot be read. is_whole: whether an HDF5
+    file is (`ntkcond.run.seal`)."""
     path = Path(path)
     try:
         if path.suffix != ".h5":
             return json.loads(sidecar(path).read_text("utf-8"))["record"]
+        if not is_whole(path):
+            return None
         import h5py
 
         with h5py.File(path, "r") as file:
