@@ -114,6 +114,7 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
 WORKFLOW = SimpleNamespace(
     config_settings=SimpleNamespace(config={}),
     modifier=SimpleNamespace(skip_configfile=False),
+    deployment_settings=SimpleNamespace(deployment_method=set()),
     remote_exec=False,
     non_local_exec_or_dryrun=False,
     is_main_process=False,
