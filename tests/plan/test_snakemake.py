@@ -245,37 +245,46 @@ def test_another_workflow_can_use_this_one_as_a_module(tmp_path, rules):
         assert "Nothing to be done" in again.stdout + again.stderr
 
 
-OWN_DATA = """
-settings = {{"datasets": {{"mine": {{"file": "mine.npy", "block": 20}}}}, "width": 32,
-            "figures": {{"fig2": ["mine"]}}, "depths": [0, 2], "seeds": [1, 2]}}
-
-module ntkcond:
-    snakefile: "{root}/workflow/Snakefile"
-    config: settings
-
-use rule * from ntkcond as ntkcond_*
-
-rule paper:
-    default_target: True
-    input: "results/fig2.pdf"
-    output: "paper.pdf"
-    shell: "cp {{input}} {{output}}"
-"""
+PAGE = (ROOT / "docs/extending.md").read_text("utf-8").partition("## In a workflow of your own")[2]
+OWN_DATA = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
 
 
-def test_another_workflow_draws_figure_2_of_its_own_data(tmp_path):
+def of_this_clone(text: str, place: Path | str = ROOT) -> str:
+    assert "/path/to/ntkcond" in text
+    return text.replace("/path/to/ntkcond", str(place))
+
+
+@pytest.mark.parametrize("prefix", ["ntk", ""])
+def test_another_workflow_draws_figure_2_of_its_own_data(tmp_path, prefix):
     """With settings of its own over the default ones, which --config does not reach."""
-    (tmp_path / "Snakefile").write_text(OWN_DATA.format(root=ROOT), "utf-8")
+    text = of_this_clone(OWN_DATA)
+    assert len(text.splitlines()) <= 12
+    if not prefix:
+        text = text.replace('    prefix: "ntk"\n', "").replace("ntk/results", "results")
+    (tmp_path / "Snakefile").write_text(text, "utf-8")
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).standard_normal((40, 6)))
     command = [sys.executable, "-m", "snakemake", "-j2", "--config", "samples=9"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+
+    def run(*options: str) -> str:
+        done = subprocess.run(
+            [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run()
     assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
-    numbers = pd.read_csv(tmp_path / "results/fig2.csv")
+    numbers = pd.read_csv(tmp_path / prefix / "results/fig2.csv")
     assert set(numbers.dataset) == {"mine"}
     assert set(numbers.width[numbers.depth > 0]) == {32}
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "Nothing to be done" in again.stdout + again.stderr
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        ".snakemake", prefix or "results"
+    }  # fmt: skip
+    assert "Nothing to be done" in run()
+    (tmp_path / "Snakefile").write_text(text.replace('"width": 32', '"width": 40'), "utf-8")
+    assert "width 32 → 40" in run("-n")
+    np.save(tmp_path / "mine.npy", np.random.default_rng(1).standard_normal((40, 6)))
+    assert "changed input mine.npy" in run("-n")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +292,7 @@ def test_another_workflow_draws_figure_2_of_its_own_data(tmp_path):
     [('"widht": 3', "ntkcond: widht: no such setting"), ('"width": "wide"', "ntkcond: width: ")],
 )
 def test_a_wrong_setting_of_a_module_is_named(tmp_path, setting, said):
-    text = OWN_DATA.format(root=ROOT).replace('"width": 32', setting)
+    text = of_this_clone(OWN_DATA).replace('"width": 32', setting)
     (tmp_path / "Snakefile").write_text(text, "utf-8")
     np.save(tmp_path / "mine.npy", np.eye(40, 6))
     command = [sys.executable, "-m", "snakemake", "-n"]
@@ -295,7 +304,7 @@ def test_a_wrong_setting_of_a_module_is_named(tmp_path, setting, said):
 
 def test_a_snakefile_from_a_server_says_what_to_do(tmp_path):
     with served(ROOT) as address:
-        text = OWN_DATA.format(root=address)
+        text = of_this_clone(OWN_DATA, address)
         (tmp_path / "Snakefile").write_text(text, "utf-8")
         command = [sys.executable, "-m", "snakemake", "-n"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ for name, spec in plan.specs.items():
         output:
             plan.files(name, report),
         log:
-            f"results/logs/{name}.log",
+            plan.log(name),
         benchmark:
             f"results/benchmarks/{name}.tsv"
         localrule: True
@@ -22,4 +22,4 @@ for name, spec in plan.specs.items():
         message:
             spec.title
         shell:
-            "{params.command} --log {log}"
+            "{params.command}"

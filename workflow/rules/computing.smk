@@ -11,7 +11,7 @@ for name, job in plan.computing.items():
         output:
             plan.output(name, temp),
         log:
-            f"results/logs/{name}/{job}.log",
+            plan.log(name),
         benchmark:
             f"results/benchmarks/{name}/{job}.tsv"
         # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
@@ -28,4 +28,4 @@ for name, job in plan.computing.items():
         message:
             plan.message(name)
         shell:
-            "{params.command} --threads {threads} --output {output} --log {log}"
+            "{params.command} --threads {threads}"

@@ -71,8 +71,8 @@ class Freshness:
     def _record(self, path: str) -> dict | None:
         """A result's own record, read once."""
         if path not in self._records:
-            exists = Path(path).exists()
-            self._records[path] = read(path, self.graph.is_whole) if exists else None
+            place = self.graph.at(path)
+            self._records[path] = read(place, self.graph.is_whole) if place.exists() else None
         return self._records[path]
 
     def _pair(self, job: Job, made_with: dict | None) -> list[str]:
@@ -85,7 +85,7 @@ class Freshness:
         return self._expected[job]
 
     def _compare(self, job: Job) -> list[Difference]:
-        outputs = [path for path in job.outputs if Path(path).exists()]
+        outputs = [path for path in job.outputs if self.graph.at(path).exists()]
         if not self.triggers or not outputs:
             return []
         made_with = self._record(job.outputs[-1])
@@ -121,12 +121,13 @@ class Freshness:
 
     def _is_whole(self, path: str) -> bool:
         """Whether a file is the one that its step wrote, where that is known."""
+        place = self.graph.at(path)
         if path.endswith(".h5"):
-            return self.graph.is_whole(path)
+            return self.graph.is_whole(place)
         if path.endswith(".json"):
             return True
-        known = _read_json(sidecar(path)).get("files", {}).get(Path(path).name)
-        return known == self.graph.sha256_of(path)
+        known = _read_json(sidecar(place)).get("files", {}).get(place.name)
+        return known == self.graph.sha256_of(place)
 
 
 def _other_order(before: dict, today: dict) -> list[Difference]:

@@ -68,13 +68,15 @@ class Job:
 
 class Graph:
     """Every job that the config asks for, or that a path names. left_out: for a figure, those of
-    its data sets that it is drawn without (`ntkcond.plan.missing`)."""
+    its data sets that it is drawn without (`ntkcond.plan.missing`). folder: that of its results/
+    below where Snakemake runs, the prefix of a module; jobs run in it."""
 
     def __init__(
         self,
         config: dict,
         project: Path | str,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        folder: Path | str = "",
     ) -> None:
         figures = {
             figure: [name for name in names if name not in left_out.get(figure, ())]
@@ -83,10 +85,15 @@ class Graph:
         self.config = {**config, "figures": figures}
         self.left_out = left_out
         self.project = project
+        self.folder = Path(folder)
         self.data_dir = self._in_project(config["data_dir"])
         self.sha256_of = Remembered(RECORDED / "sha256.json", "sha256", sha256_of)
         self.is_whole = Remembered(RECORDED / "whole.json", "whole", is_whole, from_size=10**6)
         self._jobs: dict[str, Job] = {}
+
+    def without(self, left_out: Mapping[str, Sequence[str]]) -> "Graph":
+        """The same, with figures that lack data sets."""
+        return Graph(self.config, self.project, left_out, self.folder)
 
     def job(self, rule: str, **wildcards: str) -> Job:
         """The job of a rule for these wildcards, in their order in the path."""
@@ -140,6 +147,15 @@ class Graph:
             waiting += [maker for maker in makers if maker]
         yield from reversed(found.values())
 
+    def at(self, path: str) -> Path:
+        """Where a file of the graph is."""
+        return Path(self.folder, path)
+
+    def name(self, path: str) -> str:
+        """Of a file, by where it is; that of another workflow's is none of the graph's."""
+        place = Path(path)
+        return str(place.relative_to(self.folder)) if place.is_relative_to(self.folder) else ""
+
     def targets(self) -> list[str]:
         """What `snakemake` makes without a target: each artefact that its SPEC counts in."""
         jobs = [self.job(name) for name, spec in SPECS.items() if spec.default]
@@ -152,7 +168,7 @@ class Graph:
             if self.maker(path):
                 return digest_of(path)
             try:
-                return self.sha256_of(path)[:32]
+                return self.sha256_of(self.at(path))[:32]
             except OSError as error:
                 raise UserError(f"{path}: {error.strerror}. Correct its path") from None
 
@@ -385,6 +401,8 @@ class Graph:
     def _in_project(self, path: str) -> str:
         """Absolute, or relative to where Snakemake runs, also with --directory."""
         found = settings.resolved(path, self.project)
+        if self.folder != Path():
+            return str(found.absolute())
         return str(found) if Path(path).expanduser().is_absolute() else os.path.relpath(found)
 
 

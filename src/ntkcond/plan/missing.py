@@ -86,7 +86,7 @@ def graph_without(freshness: Freshness, targets: Iterable[Job]) -> tuple[Graph, 
     for missing in found:
         for figure in missing.left_out:
             left_out.setdefault(figure, []).append(missing.dataset)
-    return (Graph(graph.config, graph.project, left_out) if left_out else graph), found
+    return (graph.without(left_out) if left_out else graph), found
 
 
 def in_words(found: Sequence[Missing]) -> str:

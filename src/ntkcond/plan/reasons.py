@@ -32,16 +32,18 @@ def _reasons(
 ) -> list[str]:
     if reason.incomplete_output:
         return ["the last run left it incomplete"]
-    if not all(Path(path).exists() for path in paths):
+    graph = freshness.graph
+    if not all(graph.at(path).exists() for path in paths):
         return ["not built yet"]
-    job = freshness.graph.maker(paths[0])
+    job = graph.maker(paths[0])
     found = freshness.differences(job) if job else []
     words = in_words(d for d in found if d.aspect != "inputs" or d.name not in will_run)
-    if changed := sorted(set(map(str, reason.updated_input)) - will_run):
+    updated = {graph.name(str(path)) or str(path) for path in reason.updated_input}
+    if changed := sorted(updated - will_run):
         words.append(f"changed file {listed(changed)}")
     if job:
         rebuilt = (path for files in job.inputs.values() for path in files if path in will_run)
-        if rules := dict.fromkeys(freshness.graph.maker_of(path).rule for path in rebuilt):
+        if rules := dict.fromkeys(graph.maker_of(path).rule for path in rebuilt):
             words.append(f"input rebuilt: {listed(list(rules))}")
     return words or ["forced by the command line" if reason.forced else "asked for"]
 

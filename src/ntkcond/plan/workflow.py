@@ -11,7 +11,7 @@ held by tests/plan/test_snakemake.py or test_missing.py:
 - `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`,
   `deployment_settings`: what the command line says of them.
 - `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
-  --configfile and --cores say. `modifier`: whether it is a module with a config of its own.
+  --configfile and --cores say. `modifier`: a module's config and prefix.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
 - `snakemake.logging.logger`, its events and some of its messages: when the jobs are known, how a
   job ended, and what the terminal need not show.
@@ -110,7 +110,7 @@ class Plan:
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
         # Of all data sets; `graph` is without the missing ones.
-        self.asked = Graph(config_, start)
+        self.asked = Graph(config_, start, folder=workflow.modifier.path_modifier.prefix or "")
         self.missing: list[missing.Missing] = []
         self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
@@ -151,13 +151,13 @@ class Plan:
     def _targets(self) -> list[Job]:
         """Those of the command line; all that the config can make where one is no file or artefact
         of ours, such as `all`."""
-        targets = list(map(str, self.workflow.dag_settings.targets))
+        asked, targets = self.asked, list(map(str, self.workflow.dag_settings.targets))
         jobs = [
-            self.asked.job(target) if target in self.specs else self.asked.maker(target)
+            asked.job(target) if target in self.specs else asked.maker(asked.name(target))
             for target in targets
         ]
         if not targets or None in jobs:
-            return [self.asked.job(name) for name in self.specs]
+            return [asked.job(name) for name in self.specs]
         return [job for job in jobs if job]
 
     @property
@@ -183,7 +183,9 @@ class Plan:
         def inputs(wildcards) -> dict[str, list[str]]:
             job = self.job(rule, wildcards)
             if self.workflow.is_main_process and self.freshness.differences(job):
-                self.workflow.dag.forcefiles.update(job.outputs)
+                self.workflow.dag.forcefiles.update(
+                    str(self.asked.at(path)) for path in job.outputs
+                )
             files = {name.replace("/", "_"): list(paths) for name, paths in job.inputs.items()}
             return {**files, **({"raw": list(job.raw)} if job.raw else {})}
 
@@ -206,6 +208,10 @@ class Plan:
         keep = rule != "kernel" or self.config["keep_kernels"]
         return PATTERNS[rule] if keep else temp(PATTERNS[rule])
 
+    def log(self, rule: str) -> str:
+        job = self.computing.get(rule)
+        return f"results/logs/{rule}/{job}.log" if job else f"results/logs/{rule}.log"
+
     def command(self, rule: str) -> Callable:
         """The step of a rule with its settings, and with options that change no result."""
         unrecorded: dict[str, object] = {}
@@ -213,16 +219,19 @@ class Plan:
             unrecorded["device"] = self.config["device"]
         if rule in ("corpus", "dataset"):
             unrecorded["data_dir"] = self.asked.data_dir
-        if rule in self.specs:
-            unrecorded["output"] = self.asked.job(rule).outputs[0]
         if rule == "sgd":
             unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
         step = "artefact" if rule in self.specs else rule
+        folder = shlex.quote(str(self.asked.folder))
+        there = "" if folder == "." else f"cd {folder} && "
 
         def command(wildcards, output) -> str:
-            options = self.graph.command_line(self.job(rule, wildcards), unrecorded)
+            job = self.job(rule, wildcards)
+            options = self.graph.command_line(job, unrecorded)
             mirrors = f" {self._mirrors}" if rule == "corpus" and self._mirrors else ""
-            return f"{self._steps}.{step} {options}{mirrors}"
+            log = self.log(rule).format(**wildcards)
+            files = f"--output {job.outputs[0]} --log {log}"
+            return f"{there}{self._steps}.{step} {options}{mirrors} {files}"
 
         return command
 
@@ -355,7 +364,7 @@ class Plan:
         made = {job.rule: job.outputs[0] for job in self._of_this_workflow(done)}
         files = [Path(made[name]).name for name in self.specs if name in made]
         if files:
-            place = failures.from_here(Path(folder, "results"))
+            place = failures.from_here(Path(folder, self.asked.at("results")))
             print(f"\nntkcond: made in {place}: {', '.join(files)}", file=sys.stderr)
 
     def _say_what_failed(self, folder: Path, heard: "_Ends") -> None:
@@ -373,7 +382,7 @@ class Plan:
 
     def _failure(self, job: Any, folder: Path, heard: "_Ends") -> failures.Failure:
         rule = job.rule.name
-        mine = self.graph.maker(str(job.output[0]))
+        mine = self._maker(str(job.output[0]))
         left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
         needed_by = [
             name
@@ -406,10 +415,16 @@ class Plan:
                 f"ntkcond: no report: {', '.join(stale)} would run first. Give the same command"
                 " without --report, then with it"
             )
-        caption.embed(Path("results/fig2.png"), Path(SNAKEMAKE_FOLDER, "ntkcond/fig2.html"))
+        caption.embed(
+            self.asked.at("results/fig2.png"), Path(SNAKEMAKE_FOLDER, "ntkcond/fig2.html")
+        )
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
         return self.graph.job(rule, **dict(wildcards.items()))
+
+    def _maker(self, path: str) -> Job | None:
+        """Of a file by Snakemake's name, which begins with a module's prefix."""
+        return self.graph.maker(self.graph.name(path))
 
     def _jobs_to_run(self) -> list[Job]:
         return self._of_this_workflow(self.workflow.dag.needrun_jobs())
@@ -417,13 +432,13 @@ class Plan:
     def _of_this_workflow(self, jobs: Iterable) -> list[Job]:
         """Snakemake's jobs, without those of other workflows beside this one."""
         outputs = (list(job.output) for job in jobs)
-        makers = (self.graph.maker(str(paths[0])) for paths in outputs if paths)
+        makers = (self._maker(str(paths[0])) for paths in outputs if paths)
         return [job for job in makers if job]
 
     def _say_reasons(self, logger: logging.Logger) -> None:
-        dag = self.workflow.dag
+        dag, name = self.workflow.dag, self.graph.name
         found = [
-            (job.rule.name, [str(path) for path in job.output], dag.reason(job))
+            (job.rule.name, [name(str(path)) or str(path) for path in job.output], dag.reason(job))
             for job in dag.needrun_jobs()
             if job.output
         ]
