@@ -13,6 +13,7 @@
 #                 (up to an hour each; resumes; downloads MNIST)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
+# make mutants    tests of the tests: a sample of the mutants of mutmut (half an hour)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
@@ -29,7 +30,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report test faults precision full-size small table-1 whole images bench gpu dag lock clean-venv
+.PHONY: figures report test faults precision mutants full-size small table-1 whole images bench gpu dag lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -43,6 +44,12 @@ faults: $(TESTED)
 
 precision: $(TESTED)
 	NTKCOND_TEST_CASES=2500 .venv/bin/python -m pytest -s tests/ntk/test_infinite_width.py
+
+# mutmut is not among the locked packages: nothing but this target needs it.
+MUTANTS ?= --a-module 18 --seed 1
+mutants: $(TESTED)
+	$(PIP) "mutmut~=3.8.1"
+	nice .venv/bin/python tests/mutants.py $(MUTANTS)
 
 # DATA=/somewhere/else if the raw files are there.
 DATA ?= data
