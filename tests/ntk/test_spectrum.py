@@ -207,6 +207,13 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     assert proven(5e-8) is None  # between the two smallest
 
 
+def test_a_proof_holds_for_every_kernel_within_the_error(device):
+    n = PANEL + 50
+    kernel, _ = with_eigenvalues(np.linspace(0.1, 1, n))
+    bound = smallest_is_above(half_of(put(kernel, device)), 0.08, 0.01)
+    assert 0.07 - 1e-9 < bound < 0.07 <= np.linalg.eigvalsh(kernel - 0.01 * np.eye(n))[0]
+
+
 def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
     """As if Lanczos had missed the smallest: its vector and residual would be those of the next."""
     n = PANEL + 50
