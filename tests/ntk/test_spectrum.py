@@ -207,6 +207,13 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     assert proven(5e-8) is None  # between the two smallest
 
 
+def test_the_interval_of_kappa_has_every_quotient_within_the_error():
+    found = condition_number(Extremes(10.0, 2.0, 0.5), n=3, rank_bound=3)
+    assert found == (5.0, 9.5 / 2.5, 10.5 / 1.5, "resolved")
+    lost = condition_number(Extremes(10.0, 0.2, 0.5), n=3, rank_bound=3)
+    assert lost == (9.5 / 0.7, 9.5 / 0.7, math.inf, "unresolved")
+
+
 def test_eigenvalues_by_lanczos_are_the_same_bits_again():
     kernel, _ = with_eigenvalues(np.linspace(0.1, 1, PANEL + 50))
     first, again = (extreme_eigenvalues(half_of(kernel)) for _ in range(2))
