@@ -17,6 +17,7 @@
 #                 (up to an hour each; resumes; downloads MNIST)
 # make images     figure 2 and the claims of 2,048 real images each of MNIST and Fashion-MNIST, against
 #                 kept numbers (minutes; downloads the images)
+# make mutants    tests of the tests: a sample of the mutants of mutmut (half an hour)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
@@ -35,7 +36,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report docs archive test faults precision fuzz full-size small table-1 whole images bench gpu dag versions lock clean-venv
+.PHONY: figures report docs archive test faults precision fuzz mutants full-size small table-1 whole images bench gpu dag versions lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -60,6 +61,12 @@ precision: $(TESTED)
 fuzz: $(TESTED)
 	NTKCOND_TEST_CONFIGS=2000 NTKCOND_TEST_DRY_RUNS=50 NTKCOND_TEST_FILES=400 \
 	  .venv/bin/python -m pytest -s tests/plan/test_bad_configs.py tests/datasets/test_bad_files.py
+
+# mutmut is not among the locked packages: nothing but this target needs it.
+MUTANTS ?= --a-module 18 --seed 1
+mutants: $(TESTED)
+	$(PIP) "mutmut~=3.8.1"
+	nice .venv/bin/python tests/mutants.py $(MUTANTS)
 
 # DATA=/somewhere/else if the raw files are there.
 DATA ?= data

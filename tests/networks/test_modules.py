@@ -9,7 +9,7 @@ import torch
 
 from ntkcond.networks import modules
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import ARCHITECTURES
+from ntkcond.networks.architectures import ARCHITECTURES, seen_as
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.of_module import kernel
@@ -59,9 +59,28 @@ def test_residual_and_normalised_networks_are_what_they_say():
     assert torch.allclose(module(x), expected, rtol=1e-3)  # LayerNorm adds 10⁻⁵ to the variance
 
 
-def test_a_convolutional_network_is_what_it_says():
+@pytest.mark.parametrize("name", ["plain", "biases", "residual", "normalised"])
+def test_images_are_flattened(name):
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 2, 3, 5)))
+    image, row = (
+        modules.drawn(modules.BUILDERS[name](shape, 2, 8, RELU), seed=1)
+        for shape in ((2, 3, 5), (30,))
+    )
+    assert torch.equal(image(x), row(x.reshape(4, 30)))
+
+
+def test_what_a_network_takes_of_a_sample():
+    """Channels and pixels of an image, or all features."""
+    assert seen_as("convolutional", (3, 4, 5), 60) == (3, 20)
+    assert seen_as("a user's own", (3, 4, 5), 60) == (3, 20)
+    assert seen_as("plain", (3, 4, 5), 60) == (60, 0)
+    assert seen_as("a user's own", (), 60) == (60, 0)
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_convolutional_network_is_what_it_says(depth):
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((3, 2, 4, 5)))
-    module = modules.drawn(modules.convolutional((2, 4, 5), 2, 7, RELU), seed=1)
+    module = modules.drawn(modules.convolutional((2, 4, 5), depth, 7, RELU), seed=1)
     h = x
     for w in map(torch.from_numpy, weights_of(module)[:-1]):
         h = math.sqrt(2 / (9 * 7)) * torch.relu(torch.nn.functional.conv2d(h, w, padding=1))

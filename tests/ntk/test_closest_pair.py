@@ -154,6 +154,16 @@ def a_pair_that_float32_puts_below_others() -> tuple[np.ndarray, tuple[int, int]
     return x, (others[0], others[1])
 
 
+def test_ceilings_are_close_where_the_directions_span_all_gradients(device):
+    """Those of a linear network of six features lie in six dimensions, fewer than DIRECTIONS."""
+    x = gaussian(np.random.default_rng(0))
+    unit = unit_gradients([LayerGradient(put(x, device), None)])
+    ceilings, tile = ceilings_of(unit), module.Tile(slice(100, N), slice(0, 100))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    assert ceilings.slack < 1e-4
+    assert np.abs(to_numpy(ceilings.of(tile)) - x[100:] @ x[:100].T).max() < 1e-4
+
+
 @pytest.mark.parametrize("pairs_at_once", [1, 4096])  # else whole tiles, in float32 and float64
 def test_a_pair_whose_float32_product_is_too_low_is_not_ruled_out(
     device, monkeypatch, pairs_at_once

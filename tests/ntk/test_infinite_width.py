@@ -12,7 +12,8 @@ from extended_precision import CLOSED, HERE, SMOOTH
 
 from ntkcond.networks.activations import Activation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.infinite_width import g, gradient_angle, infinite_width_ntk, rounding
+from ntkcond.ntk import infinite_width
+from ntkcond.ntk.infinite_width import g, gradient_angle, infinite_width_ntk, products, rounding
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.spectrum import extreme_eigenvalues
 from ntkcond.run.errors import UserError
@@ -173,14 +174,34 @@ def test_an_added_activation_with_a_kink_has_the_kappa_of_its_closed_form(name, 
     assert row["kappa"] == pytest.approx(kappa, rel=1e-8)
 
 
+HARD = Activation("hard tanh", lambda z: z.clip(-1, 1), lambda z: 1.0 * (abs(z) < 1))
+
+
+@pytest.mark.parametrize("trainable", ["all", "first"])
+def test_the_error_of_products_covers_a_kink_that_the_activation_does_not_name(trainable):
+    theta = np.linspace(0, np.pi, 60)
+    rough, exact = (
+        products(theta, MLP(dataclasses.replace(HARD, kinks=kinks), 1, math.inf, trainable))
+        for kinks in ((0.0,), (-1.0, 1.0))
+    )
+    off = np.abs(rough.deficit / rough.square - exact.deficit / exact.square).max()
+    assert exact.error < 1e-10 < off <= rough.error
+
+
+def test_bands_cover_all_rows_once():
+    for n in (1, 300, 20_000):  # the last in bands of fewer rows
+        bands = list(infinite_width._rows(n))
+        assert [row for band in bands for row in range(band.start, band.stop)] == list(range(n))
+        assert all((band.stop - band.start) * n <= 2**22 for band in bands)
+
+
 def test_of_an_activation_with_a_kink_that_it_does_not_name_no_kappa_is_resolved_wrongly():
     """Hard tanh, with and without its kinks."""
-    hard = Activation("hard tanh", lambda z: z.clip(-1, 1), lambda z: 1.0 * (abs(z) < 1))
     x = np.random.default_rng(3).standard_normal((8, 6))
     x[1] = x[0] + 1e-3 * x[2]
     rows = {}
     for kinks in ((0.0,), (-1.0, 1.0)):
-        network = MLP(dataclasses.replace(hard, kinks=kinks), 2, math.inf)
+        network = MLP(dataclasses.replace(HARD, kinks=kinks), 2, math.inf)
         (rows[kinks],) = measure(of_norm_1(x), network, 8, None, [])
     assert rows[0.0,]["verdict"] == "unresolved"
     assert rows[-1.0, 1.0]["verdict"] == "resolved"

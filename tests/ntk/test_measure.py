@@ -45,6 +45,7 @@ def test_infinite_width_has_the_smallest_angle_of_all_pairs(activation):
     for depth in (1, 2, 6):
         network = mlp(activation, depth)
         (row,) = measure(X, network, 20, 1, seeds=[1])
+        assert (row["seed"], row["block"]) == (-1, 0)
         if network.is_linear:  # 20 samples of 6 features
             assert (row["verdict"], row["kappa"]) == ("singular", np.inf)
         kernel = infinite_width_ntk(X, network)
@@ -111,4 +112,6 @@ def test_a_kernel_that_overflows_is_unresolved(device):
     """ReLU² squares sizes in each layer."""
     rows = list(measure(100 * X[:5], mlp("relu2", 14, 4), 5, 1, range(3), device))
     assert {row["verdict"] for row in rows} <= {"unresolved", "singular"}
-    assert any(np.isnan(row["kappa"]) for row in rows)
+    unknown = [row for row in rows if np.isnan(row["kappa"])]
+    assert all(np.isnan([row["lambda_max"], row["lambda_min"]]).all() for row in unknown)
+    assert unknown

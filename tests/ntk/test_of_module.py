@@ -584,16 +584,28 @@ def test_what_a_review_found():
     class Root(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layer = nn.Linear(3, 1, bias=False)
+            self.layer = nn.Linear(3, 2, bias=False)
 
         def forward(self, z: Tensor) -> Tensor:
             return self.layer(z).abs().sqrt()
 
-    with pytest.raises(UserError, match="the gradient of sample 7 is NaN or infinite"):
-        kernel(Root(), torch.cat([x[:7], torch.zeros(1, 3)]))
+    for output in (1, "trace", "all"):
+        with pytest.raises(UserError, match="the gradient of sample 7 is NaN or infinite"):
+            kernel(Root(), torch.cat([x[:7], torch.zeros(1, 3)]), output=output)
     assert closest_pair(kernel(nn.Linear(3, 1, bias=False), torch.stack([x[0], -x[0]]))).first == 0
     with pytest.raises(UserError, match="below zero on its diagonal"):
         closest_pair(np.diag([-1.0, 1.0]))
+
+
+def test_outputs_and_gradients_may_be_zero():
+    """x xᵀ and 1 of a head of zeros; nothing at all of samples of zeros."""
+    head, x = nn.Linear(3, 1), torch.eye(3)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    assert np.array_equal(kernel(head, x).matrix, np.eye(3) + 1)
+    nothing = kernel(nn.Linear(3, 1, bias=False), torch.zeros(4, 3))
+    assert not nothing.matrix.any()
+    assert (nothing.error, nothing.rank_bound) == (0, 1)
 
 
 def test_gradients_stay_within_their_memory():

@@ -207,6 +207,27 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     assert proven(5e-8) is None  # between the two smallest
 
 
+def test_the_interval_of_kappa_has_every_quotient_within_the_error():
+    found = condition_number(Extremes(10.0, 2.0, 0.5), n=3, rank_bound=3)
+    assert found == (5.0, 9.5 / 2.5, 10.5 / 1.5, "resolved")
+    lost = condition_number(Extremes(10.0, 0.2, 0.5), n=3, rank_bound=3)
+    assert lost == (9.5 / 0.7, 9.5 / 0.7, math.inf, "unresolved")
+
+
+def test_eigenvalues_by_lanczos_are_the_same_bits_again():
+    kernel, _ = with_eigenvalues(np.linspace(0.1, 1, PANEL + 50))
+    first, again = (extreme_eigenvalues(half_of(kernel)) for _ in range(2))
+    assert first[:3] == again[:3]
+    assert np.array_equal(first.vector, again.vector)
+
+
+def test_a_proof_holds_for_every_kernel_within_the_error(device):
+    n = PANEL + 50
+    kernel, _ = with_eigenvalues(np.linspace(0.1, 1, n))
+    bound = smallest_is_above(half_of(put(kernel, device)), 0.08, 0.01)
+    assert 0.07 - 1e-9 < bound < 0.07 <= np.linalg.eigvalsh(kernel - 0.01 * np.eye(n))[0]
+
+
 def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
     """As if Lanczos had missed the smallest: its vector and residual would be those of the next."""
     n = PANEL + 50

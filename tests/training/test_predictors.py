@@ -69,6 +69,12 @@ def test_what_divides_by_the_smallest_eigenvalue_is_known_as_far_as_it_is():
         assert np.isfinite(found.predicted_steps)
 
 
+def test_one_rate_has_a_closed_form():
+    for rate in (1e-9, 0.25, 0.9999):  # the last in less than a step
+        expected = np.log(0.1) / (2 * np.log1p(-rate))
+        assert predictors.steps_until(0.1, np.array([rate]), np.ones(1)) == pytest.approx(expected)
+
+
 def test_labels_that_are_never_learned():
     shares = np.array([0.3, 0.7])
     assert predictors.steps_until(0.1, np.array([0.0, 1.0]), shares) == np.inf

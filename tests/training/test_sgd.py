@@ -284,6 +284,14 @@ def test_a_run_that_stops_below_a_loss_has_nothing_after_it():
     assert np.isnan(history.measures["test_accuracy"][0, 2])
 
 
+def test_a_run_may_stop_in_the_first_epoch():
+    history, one = History(runs=1, epochs=2, stop_below=1.0), np.ones(1)
+    for number, loss in ((1, 0.9), (2, np.nan)):
+        history.record(slice(0, 1), Epoch(number, np.array([loss]), one, one, one, 4.0))
+    assert (history.stopped_epoch.tolist(), history.diverged_epoch.tolist()) == ([1], [0])
+    assert np.isnan(history.measures["test_loss"][0, 1])
+
+
 def test_a_test_loss_that_is_not_finite_is_divergence_too():
     history = History(1, 1)
     one = np.array([1.0])

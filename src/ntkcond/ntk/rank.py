@@ -33,10 +33,10 @@ def rank_bound(x: np.ndarray, network: MLP) -> int:
     rows have parallel gradients, so at most the distinct rays. Others: distinct rows; at infinite
     width, where their rows have norm 1, that is distinct rays too.
     """
-    bound = min(len(x), network.weight_count(x.shape[1]))
-    if network.is_linear:
+    if network.is_linear:  # the columns are no more than the weights of the first layer
         x = network.with_bias(x)
-        return min(bound, *(distinct_directions(a, signed=False) for a in (x, x.T)))
+        return min(distinct_directions(a, signed=False) for a in (x, x.T))
+    bound = min(len(x), network.weight_count(x.shape[1]))
     if network.degree is not None or network.width == math.inf:
         return min(bound, distinct_directions(x, signed=True))
     return min(bound, len(first_of_each(x)))

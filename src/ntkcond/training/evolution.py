@@ -29,8 +29,7 @@ def linearised(start: Modes, learning_rate: float, steps: int) -> np.ndarray:
     """‖f(X) − y‖ before each step and after the last, (steps + 1,), were the NTK constant:
     ‖rₜ‖² = Σᵢ (1 − η λᵢ)²ᵗ (uᵢᵀ r₀)² (Arora et al. 2019, Lee et al. 2019)."""
     factors = np.square(1 - learning_rate * start.eigenvalues)
-    squares = (float((factors**t) @ start.residual) for t in range(steps + 1))
-    return np.sqrt(np.fromiter(squares, float, steps + 1))
+    return np.sqrt([float((factors**t) @ start.residual) for t in range(steps + 1)])
 
 
 def watched(steps: int) -> list[int]:
