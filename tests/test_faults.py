@@ -584,7 +584,7 @@ def test_configs_in_turn_in_one_folder_each_give_what_a_fresh_one_does(finished,
         snakemake(project, *targets)
         fresh = finished
         if change:
-            fresh = copy_of_the_project(tmp_path / name)
+            fresh = copy_of_the_project(tmp_path / f"fresh {name}")
             write_config(fresh, config)
             snakemake(fresh, *targets)
         print(f"config in turn: {name}", flush=True)
