@@ -17,7 +17,7 @@ REPORT = "`The report <report.html>`_ has the same with settings and provenance.
 
 def write(sources: Path) -> None:
     """sources: the folder that the site is built from, with results/."""
-    shown = sorted((spec.section, name) for name, spec in SPECS.items() if spec.default)
+    shown = sorted((spec.section, name) for name, spec in SPECS.items())
     shown.sort(key=lambda each: "claims" in each[0])  # which have no picture, last
     with_report = (sources / "results/report.html").is_file()
     parts = [TITLE, REPORT if with_report else "", ".. container:: thumbnails"]
@@ -34,11 +34,13 @@ def write(sources: Path) -> None:
 def _entry(name: str, spec: Spec, results: Path) -> str:
     files = [f"{name}{suffix}" for suffix in spec.files if (results / f"{name}{suffix}").is_file()]
     lines = [f".. _{name}:", "", spec.title, "~" * len(spec.title), ""]
-    if f"{name}.png" in files:
-        lines += [f".. image:: results/{name}.png", f"   :alt: {spec.title}", ""]
+    for folder in ("results", "docs/full-size"):  # of whole data sets: kept
+        if (results.parent / folder / f"{name}.png").is_file():
+            lines += [f".. image:: {folder}/{name}.png", f"   :alt: {spec.title}", ""]
+            break
     lines += [".. code-block:: none", "", f"   snakemake -j2 results/{name}{spec.files[0]}", ""]
     if files:
         lines += ["Files: " + ", ".join(f":download:`{file} <results/{file}>`" for file in files)]
     else:
-        lines += ["*Not made yet when this site was built.*"]
+        lines += ["*Not among the results from which this site was built.*"]
     return "\n".join([*lines, "", spec.caption.strip()])
