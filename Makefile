@@ -167,7 +167,7 @@ OLDEST := $(shell sed -n 's/^ *"\(numpy\|scipy\)>=\([0-9.]*\)".*/\1==\2/p' pypro
 OTHER := runs/versions/bin/python
 ONE_LINE := import torch, ntkcond; print(ntkcond.condition_number(torch.nn.Linear(9, 1), torch.randn(5, 9)))
 versions: $(READY)
-	mkdir -p runs/wheel && .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir runs/wheel .
+	rm -rf build/lib build/bdist.* runs/wheel && mkdir -p runs/wheel && .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir runs/wheel .
 	for pins in '$(OLDEST)' 'numpy scipy'; do \
 	  .venv/bin/python -m venv --clear runs/versions && \
 	  $(OTHER) -m pip install --quiet --disable-pip-version-check $$pins '$(TORCH)' runs/wheel/ntkcond-*.whl && \

@@ -28,10 +28,15 @@ def main() -> None:
     options.add_argument("--output", type=Path, default=ROOT / "build/site")
     options.add_argument("--links", action="store_true", help="check external links, instead")
     given = options.parse_args()
+    if not given.results.is_dir():
+        sys.exit(f"ntkcond: {given.results}: no such folder. Run `make figures` first")
+    if given.output.exists() and not (given.output / "searchindex.js").is_file():
+        sys.exit(f"ntkcond: {given.output}: is there, and is no site. Name another folder")
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder)
         for path in (path for pattern in SHOWN for path in ROOT.glob(pattern)):
-            copy(path, sources / path.relative_to(ROOT))
+            if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
+                copy(path, sources / path.relative_to(ROOT))
         for path in (path for pattern in OF_RESULTS for path in given.results.glob(pattern)):
             copy(path, sources / "results" / path.name)
         (sources / "README.md").rename(sources / "index.md")

@@ -113,7 +113,11 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
 
 WORKFLOW = SimpleNamespace(
     config_settings=SimpleNamespace(config={}),
-    modifier=SimpleNamespace(skip_configfile=False),
+    modifier=SimpleNamespace(
+        skip_configfile=False,
+        is_main_snakefile=lambda: True,
+        path_modifier=SimpleNamespace(replace_prefix=lambda path: path),
+    ),
     deployment_settings=SimpleNamespace(deployment_method=set()),
     remote_exec=False,
     non_local_exec_or_dryrun=False,

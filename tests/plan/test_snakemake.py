@@ -285,6 +285,10 @@ def test_another_workflow_draws_figure_2_of_its_own_data(tmp_path, prefix):
     assert "width 32 → 40" in run("-n")
     np.save(tmp_path / "mine.npy", np.random.default_rng(1).standard_normal((40, 6)))
     assert "changed input mine.npy" in run("-n")
+    run("--touch")
+    assert "Nothing to be done" in run()
+    run("--report", "report.html")
+    assert (tmp_path / "report.html").is_file()
 
 
 @pytest.mark.parametrize(

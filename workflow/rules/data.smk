@@ -18,4 +18,4 @@ rule download:
     message:
         "download {wildcards.raw_file}"
     shell:
-        "{params.command} --output {output:q} --log {log}"
+        "{params.command} --output {output:q} --log {log:q}"

@@ -77,12 +77,11 @@ def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
         for name in file:
             if not isinstance(file[name], h5py.Dataset):
                 raise ValueError(f"{name} is a group, not an array")
-            # of chunks that are not there, HDF5 makes zeros
+        wanted = [name for name in file if name in ARRAYS or "x" not in file]
+        for name in wanted:  # HDF5 fills missing chunks with zeros: a small file may need much
             if file[name].nbytes > available_memory():
                 raise ValueError(f"{name} needs {size(file[name].nbytes)} of memory")
-        return {
-            name: np.asarray(file[name][()]) for name in file if name in ARRAYS or "x" not in file
-        }
+        return {name: np.asarray(file[name][()]) for name in wanted}
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:

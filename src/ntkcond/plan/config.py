@@ -119,7 +119,7 @@ def read_command_line(config: dict, given: dict) -> None:
 
 
 def complete(config: dict, defaults: dict) -> None:
-    """Takes what it does not set from `defaults`."""
+    """Adds every setting of `defaults` that it lacks."""
     for key, value in defaults.items():
         given = config.setdefault(key, value)
         if isinstance(value, dict) and isinstance(given, dict):
@@ -465,7 +465,7 @@ def _key(key: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value in one line, of which nobody reads the end."""
+    """A value in one line, cut after 200 characters."""
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 

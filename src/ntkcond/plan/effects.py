@@ -64,7 +64,7 @@ def _lines(graph: Graph, paths: Iterable[Path], jobs: Sequence[Job], why: str) -
 def _has_effect(graph: Graph, path: Path, jobs: Sequence[Job]) -> bool:
     config = copy.deepcopy(graph.config)
     _at(config, path[:-1])[path[-1]] = _another(_at(config, path))
-    other = Graph(config, graph.project)
+    other = Graph(config, graph.project, folder=graph.folder)
     try:
         return any(_what(job) != _what(other.job(job.rule, **job.wildcards)) for job in jobs)
     except Exception:  # whatever a senseless value breaks is an effect, too

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ntkcond.plan.graph import RECORDED, Graph, Job
+from ntkcond.run.errors import UserError
 from ntkcond.run.record import ASPECTS, digest, read, sidecar
 
 TRIGGERS = frozenset(ASPECTS)
@@ -63,7 +64,7 @@ class Freshness:
             if job in jobs:
                 self._expected.clear()  # of what was accepted so far, the own record counts
                 made_with = self._record(job.outputs[-1])
-                self._accepted[job.outputs[0]] = self._pair(job, made_with)
+                self._accepted[str(self.graph.at(job.outputs[0]))] = self._pair(job, made_with)
                 self._differences[job.outputs[0]] = []  # its users then take it as it is
         ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
         ACCEPTED.write_text(json.dumps(self._accepted, indent=1), "utf-8")
@@ -89,7 +90,7 @@ class Freshness:
         if not self.triggers or not outputs:
             return []
         made_with = self._record(job.outputs[-1])
-        accepted = self._accepted.get(job.outputs[0])
+        accepted = self._accepted.get(str(self.graph.at(job.outputs[0])))
         if accepted and accepted == self._pair(job, made_with):
             return []
         if made_with is None:
@@ -123,7 +124,11 @@ class Freshness:
         """Whether a file is the one that its step wrote, where that is known."""
         place = self.graph.at(path)
         if path.endswith(".h5"):
-            return self.graph.is_whole(place)
+            try:
+                return self.graph.is_whole(place)
+            except OSError as error:
+                reason = error.strerror or error
+                raise UserError(f"{place}: cannot be read ({reason}). Delete it, or mend") from None
         if path.endswith(".json"):
             return True
         known = _read_json(sidecar(place)).get("files", {}).get(place.name)

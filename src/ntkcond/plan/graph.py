@@ -68,8 +68,8 @@ class Job:
 
 class Graph:
     """Every job that the config asks for, or that a path names. left_out: for a figure, those of
-    its data sets that it is drawn without (`ntkcond.plan.missing`). folder: that of its results/
-    below where Snakemake runs, the prefix of a module; jobs run in it."""
+    its data sets that it is drawn without (`ntkcond.plan.missing`). folder: a module's
+    prefix, in which results/ lies and jobs run."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Graph:
         return Path(self.folder, path)
 
     def name(self, path: str) -> str:
-        """Of a file, by where it is; that of another workflow's is none of the graph's."""
+        """Of a file, by where it is; "" outside the graph's folder."""
         place = Path(path)
         return str(place.relative_to(self.folder)) if place.is_relative_to(self.folder) else ""
 

@@ -7,7 +7,6 @@ whose sets can be had keeps its list, and fails as with `missing: refuse`.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,7 +143,8 @@ def running(freshness: Freshness, target: Job) -> list[Job]:
             stale.add(job)
     found, wanted = [], {target}
     for job in reversed(jobs):
-        if job in wanted and (job in stale or not all(map(os.path.exists, job.outputs))):
+        there = all(graph.at(path).exists() for path in job.outputs)
+        if job in wanted and (job in stale or not there):
             found.append(job)
             wanted |= inputs[job]
     return found[::-1]

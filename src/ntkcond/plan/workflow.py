@@ -98,8 +98,8 @@ class Plan:
             )
         # A module of another workflow, with `config:`: its settings are over ours, its relative
         # paths start where Snakemake runs, and the command line's settings are the other's.
-        self._is_module = workflow.modifier.skip_configfile
-        if self._is_module:
+        self._has_own_config = workflow.modifier.skip_configfile
+        if self._has_own_config:
             config.complete(config_, self._default_config())
             start = Path()
         else:
@@ -110,7 +110,12 @@ class Plan:
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
         # Of all data sets; `graph` is without the missing ones.
-        self.asked = Graph(config_, start, folder=workflow.modifier.path_modifier.prefix or "")
+        self.of_another = not workflow.modifier.is_main_snakefile()  # whether it is a module
+        self._named = workflow.modifier.path_modifier.replace_prefix  # by Snakemake
+        folder, _, name = self._named("results").rpartition("/")
+        if name != "results":
+            raise UserError("a module of ntkcond takes `prefix`, not `replace_prefix`")
+        self.asked = Graph(config_, start, folder=folder)
         self.missing: list[missing.Missing] = []
         self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
@@ -134,7 +139,7 @@ class Plan:
             print("ntkcond: the last run was killed; its lock is removed", file=sys.stderr)
         from snakemake.logging import logger
 
-        logger.addHandler(_WhenJobsAreKnown(self._say_reasons))
+        logger.addHandler(_WhenJobsAreKnown(self._when_jobs_are_known))
         # after all that Snakemake says, and after it has left the folder of --directory
         atexit.register(self._say_last_words)
 
@@ -183,9 +188,7 @@ class Plan:
         def inputs(wildcards) -> dict[str, list[str]]:
             job = self.job(rule, wildcards)
             if self.workflow.is_main_process and self.freshness.differences(job):
-                self.workflow.dag.forcefiles.update(
-                    str(self.asked.at(path)) for path in job.outputs
-                )
+                self.workflow.dag.forcefiles.update(map(self._named, job.outputs))
             files = {name.replace("/", "_"): list(paths) for name, paths in job.inputs.items()}
             return {**files, **({"raw": list(job.raw)} if job.raw else {})}
 
@@ -435,6 +438,12 @@ class Plan:
         makers = (self._maker(str(paths[0])) for paths in outputs if paths)
         return [job for job in makers if job]
 
+    def _when_jobs_are_known(self, logger: logging.Logger) -> None:
+        self._say_reasons(logger)
+        # Snakemake calls `onstart` of the main workflow only
+        if self.of_another and not self.workflow.dryrun:
+            self.start()
+
     def _say_reasons(self, logger: logging.Logger) -> None:
         dag, name = self.workflow.dag, self.graph.name
         found = [
@@ -449,7 +458,7 @@ class Plan:
     @functools.cache  # noqa: B019  a dry run lists its jobs twice
     def _say_what_has_no_effect(self, logger: logging.Logger) -> None:
         given = self.workflow.config_settings
-        if given.overwrite_config and not self._is_module:
+        if given.overwrite_config and not self._has_own_config:
             default = self._default_config()
             jobs = self._of_this_workflow(self.workflow.dag.jobs)
             # of a missing data set, too, settings have an effect: on what the figure would show

@@ -24,19 +24,27 @@ results/report.html   every figure and table with caption, settings and provenan
 results/*.csv         the numbers drawn in each figure, and the tables
 results/provenance    what made each of them: settings, code digests, package versions, inputs
 config.yaml           the default settings; provenance has those that were used
-versions.txt          exact versions of all packages
+versions.txt          locked versions of all packages but torch; provenance has those used
 SHA256SUMS            sha256sum -c SHA256SUMS
 """
 
 
 def archive(results: Path, target: Path, project: Path) -> None:
-    """Raises UserError where there is no report or provenance."""
+    """Raises UserError where there is no report or provenance, or no clone."""
+    for name in BESIDE:
+        if not (project / name).is_file():
+            raise UserError(f"{project}: has no {name}. Run this in the clone")
+    if target.is_dir():
+        raise UserError(f"{target}: is a folder. Name a file, such as ntkcond.zip")
     if not (results / "report.html").is_file():
         raise UserError(f"{results}/report.html: no such file. Run `make report` first")
     files = [
         path for path in results.iterdir() if path.suffix in SHOWN and path.name != "README.md"
     ]
-    files += (results / "provenance").glob("*.json")
+    provenance = list((results / "provenance").glob("*.json"))
+    if not provenance:
+        raise UserError(f"{results}/provenance: has no files. Run `make report` first")
+    files += provenance
     contents = {f"results/{path.relative_to(results)}": path.read_bytes() for path in files}
     contents |= {Path(name).name: (project / name).read_bytes() for name in BESIDE}
     contents["README.txt"] = README.format(version=_version(project)).encode()

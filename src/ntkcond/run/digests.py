@@ -108,7 +108,7 @@ def sha256_of(path: Path | str) -> str:
 class Remembered(Generic[Answer]):
     """A function of a file's content, from a file of earlier answers while its inode says that it
     is the same: a large one takes minutes to read, and every start of Snakemake asks. name: of the
-    answers in their file. from_size: bytes of a file whose answer is worth to be remembered."""
+    answers in their file. from_size: bytes of a file whose answer is worth remembering."""
 
     def __init__(
         self, memory: Path, name: str, function: Callable[[Path], Answer], from_size: int = 0

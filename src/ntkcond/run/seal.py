@@ -1,7 +1,7 @@
 """A checksum behind the end of an HDF5 file, where HDF5 does not look.
 
-HDF5 itself believes most flipped bytes, and of some it never returns from opening the file. So a
-file is compared with its seal before HDF5 reads it.
+HDF5 does not notice most flipped bytes; some make it hang when it opens the file. So a file is
+compared with its seal before HDF5 reads it.
 """
 
 import functools
