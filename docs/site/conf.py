@@ -93,11 +93,14 @@ docs/licences
 """
 
 
-def add_pages(_: Sphinx, name: str, source: list[str]) -> None:
+def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """The front page is README.md, which knows no list of pages."""
+    pages = PAGES
+    if Path(app.srcdir, "results/claims.md").is_file():
+        pages = pages.replace("docs/claims\n", "docs/claims\nVerdicts <results/claims>\n")
     if name == root_doc:
-        source[0] += PAGES
-    elif name not in PAGES and not source[0].startswith(":orphan:"):
+        source[0] += pages
+    elif name not in pages and not source[0].startswith(":orphan:"):
         source[0] = "---\norphan: true\n---\n" + source[0]
 
 
