@@ -329,3 +329,8 @@ def test_what_is_wrong_with_a_corpus_is_said_at_start(tmp_path, folders, below, 
     with pytest.raises(UserError) as caught:
         check(speech_config(tmp_path / below, **settings), ROOT)
     assert message in str(caught.value)
+
+
+def test_an_empty_name_of_a_setting_is_shown():
+    with pytest.raises(UserError, match=r"^'': no such setting"):
+        check({**DEFAULT, "": 1}, ROOT)

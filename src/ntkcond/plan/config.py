@@ -461,7 +461,7 @@ def _explanation(error: jsonschema.ValidationError) -> str:
 
 def _key(key: object) -> str:
     """Of a setting, in one line."""
-    return key if isinstance(key, str) and key.isprintable() else _shown(key)
+    return key if isinstance(key, str) and key and key.isprintable() else _shown(key)
 
 
 def _shown(value: object) -> str:
