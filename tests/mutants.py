@@ -51,6 +51,7 @@ SLOW = [  # more than a second or two each
     "tests/arrays/test_half.py",
 ]
 CAUGHT = ("killed", "timeout", "segfault")
+JUDGED = (*CAUGHT, "survived", "no tests", "suspicious")
 MUTMUT = Path(sys.executable).with_name("mutmut")
 
 
@@ -102,7 +103,8 @@ def every_mutant() -> dict[str, list[str]]:
 
 
 def judge(names: list[str]) -> dict[str, str]:
-    """What became of each: killed, timeout, survived, no tests."""
+    """What became of each: killed, timeout, survived, no tests. Ends the program where mutmut did
+    not get to some, as when a test fails on the code as it is."""
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     command = [MUTMUT, "run", "--max-children=1", *names]
     with Path("log").open("w") as log:
@@ -110,7 +112,10 @@ def judge(names: list[str]) -> dict[str, str]:
     codes: dict[str, int | None] = {}
     for path in Path("mutants/src/ntkcond").rglob("*.meta"):
         codes |= json.loads(path.read_text("utf-8"))["exit_code_by_key"]
-    return {name: status_by_exit_code[codes[name]] for name in names}
+    found = {name: status_by_exit_code[codes.get(name)] for name in names}
+    if left := [name for name, end in found.items() if end not in JUDGED]:
+        sys.exit(f"mutmut did not judge {len(left)} of {len(names)} mutants: {PLACE}/log says why")
+    return found
 
 
 def main() -> None:
