@@ -19,7 +19,7 @@ import threadpoolctl
 from product_rate import product_rate
 from scipy.linalg import lapack
 
-from ntkcond.arrays.half import Half, factorise, half_of
+from ntkcond.arrays.half import Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
@@ -123,7 +123,7 @@ def factor_once(route: str, n: int, threads: int) -> None:
 
         torch.set_num_threads(threads)
     ways: dict[str, Callable[[], object]] = {
-        "ours": lambda: factorise(half),
+        "ours": lambda: half.factorise(),
         "numpy": lambda: np.linalg.cholesky(matrix),
         "scipy": lambda: lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1),
         "torch": lambda: torch.linalg.cholesky(torch.from_numpy(matrix)),

@@ -5,7 +5,7 @@ import pytest
 
 from ntkcond.arrays import half
 from ntkcond.arrays.backend import put, to_numpy
-from ntkcond.arrays.half import PANEL, PARTIAL_SUMS, factorise, half_of, product, roundings, solve
+from ntkcond.arrays.half import PANEL, PARTIAL_SUMS, half_of
 from ntkcond.ntk.spectrum import UNIT_ROUNDOFF
 
 SIZES = [1, PANEL - 1, PANEL, PANEL + 1, 2 * PANEL + 17]
@@ -33,12 +33,12 @@ def test_products_and_solves_are_those_of_the_whole_matrix(n, device):
     by_half = half_of(put(matrix, device))
     assert by_half.n == n
     assert np.array_equal(by_half.diagonal, np.diagonal(matrix))
-    np.testing.assert_allclose(product(by_half, v), matrix @ v, rtol=1e-12, atol=1e-9)
-    assert factorise(by_half)
+    np.testing.assert_allclose(by_half.product(v), matrix @ v, rtol=1e-12, atol=1e-9)
+    assert by_half.factorise()
     np.testing.assert_allclose(
         lower_of(by_half), np.linalg.cholesky(matrix), rtol=1e-6, atol=1e-9 * matrix.max()
     )
-    x = solve(by_half, v)
+    x = by_half.solve(v)
     assert np.linalg.norm(matrix @ x - v) <= 1e-9 * np.linalg.norm(v)
 
 
@@ -56,7 +56,7 @@ def test_it_takes_half_the_memory_and_leaves_the_matrix(device):
 def test_a_matrix_that_is_not_positive_definite_has_no_factor(where, device):
     matrix = matrix_of(2 * PANEL + 17)
     matrix[where, where] = 0.0
-    assert not factorise(half_of(put(matrix, device)))
+    assert not half_of(put(matrix, device)).factorise()
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
@@ -65,11 +65,11 @@ def test_the_factor_is_as_accurate_as_its_bound_says(device):
     n = PANEL + 200
     matrix = matrix_of(n)
     by_half = half_of(put(matrix, device))
-    assert factorise(by_half)
+    assert by_half.factorise()
     lower = lower_of(by_half).astype(np.longdouble)
     rows = np.r_[0:5, PANEL - 3 : PANEL + 3, n - 5 : n]
     error = abs(lower[rows] @ lower.T - matrix[rows])
-    bound = roundings(n) * UNIT_ROUNDOFF * (abs(lower[rows]) @ abs(lower.T))
+    bound = by_half.roundings * UNIT_ROUNDOFF * (abs(lower[rows]) @ abs(lower.T))
     assert (error <= bound).all()
     assert (error > 0).any()
 
@@ -80,11 +80,11 @@ def test_the_bound_of_a_solve_holds(device):
     n = 2 * PANEL + 17
     v = np.random.default_rng(1).standard_normal(n)
     by_half = half_of(put(matrix_of(n), device))
-    assert factorise(by_half)
-    x = solve(by_half, v).astype(np.longdouble)
+    assert by_half.factorise()
+    x = by_half.solve(v).astype(np.longdouble)
     lower = lower_of(by_half).astype(np.longdouble)
     error = abs(lower @ (lower.T @ x) - v)
-    bound = 2.001 * roundings(n) * UNIT_ROUNDOFF * (abs(lower) @ (abs(lower.T) @ abs(x)))
+    bound = 2.001 * by_half.roundings * UNIT_ROUNDOFF * (abs(lower) @ (abs(lower.T) @ abs(x)))
     assert (error <= bound).all()
 
 

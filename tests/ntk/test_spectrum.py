@@ -8,7 +8,7 @@ import pytest
 from extended_precision import EXACT
 
 from ntkcond.arrays.backend import put, to_numpy, xp
-from ntkcond.arrays.half import PANEL, half_of
+from ntkcond.arrays.half import PANEL, Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.ntk import spectrum
@@ -244,7 +244,7 @@ def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
 
 
 def test_a_singular_kernel_needs_no_factor(device, monkeypatch):
-    monkeypatch.setattr(spectrum, "factorise", None)
+    monkeypatch.setattr(Half, "factorise", None)
     x = inputs(PANEL + 50, 40)
     kernel = x @ x.T
     record = spectrum_record(half_of(put(kernel, device)), rank_bound=40)

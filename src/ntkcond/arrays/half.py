@@ -2,17 +2,18 @@
 
 Only the entries on and below the diagonal are in memory, by block columns: of n × n numbers n²/2
 and a few. Sums run block by block, so that a term passes through some PANEL + n/PANEL roundings in
-place of n (`roundings`).
+place of n (`Half.roundings`).
 """
 
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from ntkcond.arrays.backend import Array, Device, is_numpy, put, to_numpy, xp
+from ntkcond.arrays.symmetric import Symmetric, Track, untracked
 
 PANEL = 576  # columns of a block column: wide enough for the full rate of a matrix product
 # OpenBLAS sums the terms of a product in registers, a few hundred at a time, before it adds them to
@@ -20,28 +21,72 @@ PANEL = 576  # columns of a block column: wide enough for the full rate of a mat
 PARTIAL_SUMS = 4
 
 
-class Half(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Half(Symmetric):
     """A symmetric (n, n) float64 matrix, or its Cholesky factor L. panels: its block columns, each
     contiguous, (n − its first column, PANEL): from the square on the diagonal, which is whole,
-    downwards."""
+    downwards. What stays above the diagonal of L's squares means nothing."""
 
     panels: Sequence[Array]
 
     @property
     def n(self) -> int:
-        """Rows."""
         return len(self.panels[0])
 
     @property
     def diagonal(self) -> np.ndarray:
-        """(n,), on the host."""
         return np.concatenate([to_numpy(xp(p).linalg.diagonal(_square(p))) for p in self.panels])
 
+    @property
+    def roundings(self) -> int:
+        """A product and its sum within a block column: PANEL; this and later ones, added to the
+        entry: PARTIAL_SUMS each; the square on the diagonal: PANEL; a division, also by a
+        reciprocal: two. Triangular solves are taken for substitutions, as they are on a CPU."""
+        return 2 * min(self.n, PANEL) + PARTIAL_SUMS * math.ceil(self.n / PANEL) + 2
+
     def add_to_diagonal(self, shift: float) -> None:
-        """K + shift I, in place."""
         for panel in self.panels:
             width = panel.shape[1]
             panel.reshape(-1)[: width**2 : width + 1] += shift
+
+    def product(self, v: np.ndarray) -> np.ndarray:
+        v = put(v, self.panels[0].device)
+        result = xp(v).zeros_like(v)
+        for start, panel in _with_starts(self):
+            own = slice(start, start + panel.shape[1])
+            result[own] += _times(_square(panel), v[own])
+            for rows in _bands(own.stop, self.n):
+                block = panel[rows.start - start : rows.stop - start]
+                result[rows] += _times(block, v[own])
+                result[own] += _transposed_times(block, v[rows])
+        return to_numpy(result)
+
+    def factorise(self, track: Track = untracked) -> bool:
+        for j, (start, panel) in enumerate(track(_with_starts(self), len(self.panels))):
+            stop = start + panel.shape[1]
+            for first, earlier in _with_starts(Half(self.panels[:j])):
+                own, below = earlier[start - first : stop - first], earlier[start - first :]
+                _subtract_product(panel, below, own)
+            if not _factorise_square(_square(panel)):
+                return False
+            if stop < self.n:
+                _divide(panel[panel.shape[1] :], _square(panel))
+        return True
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """By L: L y = v, Lᵀ x = y. v is kept."""
+        x = put(v.copy(), self.panels[0].device)
+        for start, panel in _with_starts(self):
+            own = slice(start, start + panel.shape[1])
+            x[own] = _solve_square(_square(panel), x[own], transposed=False)
+            for rows in _bands(own.stop, self.n):
+                x[rows] -= _times(panel[rows.start - start : rows.stop - start], x[own])
+        for start, panel in reversed(list(_with_starts(self))):
+            own = slice(start, start + panel.shape[1])
+            for rows in _bands(own.stop, self.n):
+                x[own] -= _transposed_times(panel[rows.start - start : rows.stop - start], x[rows])
+            x[own] = _solve_square(_square(panel), x[own], transposed=True)
+        return to_numpy(x)
 
 
 def read_half(n: int, read: Callable[[slice, slice], np.ndarray], device: Device) -> Half:
@@ -87,69 +132,6 @@ def half_of(matrix: Array) -> Half:
         panels.append(panel.reshape(-1).reshape(panel.shape))  # contiguous
         _mirror(_square(panels[-1]))
     return Half(panels)
-
-
-def roundings(n: int) -> int:
-    """p: how many roundings a term of any sum passes through at most, in `factorise` and in each of
-    the two triangular solves of `solve`. So LLᵀ = K + E with |E| ≤ γ_p |L||Lᵀ|, and each solve is
-    exact for an L + F with |F| ≤ γ_p |L| (Higham, Accuracy and Stability of Numerical Algorithms,
-    Lemmas 3.1 and 8.4, Thms 8.5 and 10.3, whose n is that of a plain loop).
-
-    A product and its sum within a block column: PANEL; this and later ones, added to the entry:
-    PARTIAL_SUMS each; the square on the diagonal: PANEL; a division, also by a reciprocal: two.
-    Triangular solves are taken for substitutions, as they are on a CPU.
-    """
-    return 2 * min(n, PANEL) + PARTIAL_SUMS * math.ceil(n / PANEL) + 2
-
-
-def product(matrix: Half, v: np.ndarray) -> np.ndarray:
-    """K v, for v (n,) on the host."""
-    v = put(v, matrix.panels[0].device)
-    result = xp(v).zeros_like(v)
-    for start, panel in _with_starts(matrix):
-        own = slice(start, start + panel.shape[1])
-        result[own] += _times(_square(panel), v[own])
-        for rows in _bands(own.stop, matrix.n):
-            block = panel[rows.start - start : rows.stop - start]
-            result[rows] += _times(block, v[own])
-            result[own] += _transposed_times(block, v[rows])
-    return to_numpy(result)
-
-
-def factorise(
-    matrix: Half, track: Callable[[Iterable, int], Iterable] = lambda panels, count: panels
-) -> bool:
-    """Replaces K by its Cholesky factor L, K = LLᵀ; False, with K lost, if it has none: K is not
-    positive definite. What stays above the diagonal of L's squares means nothing.
-
-    track: passes the panels on, their number with them, and may show the progress.
-    """
-    for j, (start, panel) in enumerate(track(_with_starts(matrix), len(matrix.panels))):
-        stop = start + panel.shape[1]
-        for first, earlier in _with_starts(Half(matrix.panels[:j])):
-            own, below = earlier[start - first : stop - first], earlier[start - first :]
-            _subtract_product(panel, below, own)
-        if not _factorise_square(_square(panel)):
-            return False
-        if stop < matrix.n:
-            _divide(panel[panel.shape[1] :], _square(panel))
-    return True
-
-
-def solve(factor: Half, v: np.ndarray) -> np.ndarray:
-    """K⁻¹ v by K's factor L: L y = v, Lᵀ x = y. v: (n,) on the host, kept."""
-    x = put(v.copy(), factor.panels[0].device)
-    for start, panel in _with_starts(factor):
-        own = slice(start, start + panel.shape[1])
-        x[own] = _solve_square(_square(panel), x[own], transposed=False)
-        for rows in _bands(own.stop, factor.n):
-            x[rows] -= _times(panel[rows.start - start : rows.stop - start], x[own])
-    for start, panel in reversed(list(_with_starts(factor))):
-        own = slice(start, start + panel.shape[1])
-        for rows in _bands(own.stop, factor.n):
-            x[own] -= _transposed_times(panel[rows.start - start : rows.stop - start], x[rows])
-        x[own] = _solve_square(_square(panel), x[own], transposed=True)
-    return to_numpy(x)
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ntkcond.arrays.backend import Array, to_numpy, triangular_factor, xp
-from ntkcond.arrays.half import Half, factorise, half_of, product, roundings, solve
+from ntkcond.arrays.half import half_of
+from ntkcond.arrays.symmetric import Symmetric
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import progress, timed
@@ -61,14 +62,14 @@ def rounding(network: MLP, features: int) -> float:
     return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
 
 
-def extreme_eigenvalues(kernel: Array | Half, kernel_error: float = 0.0) -> Extremes:
+def extreme_eigenvalues(kernel: Array | Symmetric, kernel_error: float = 0.0) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
 
-    kernel: (n, n) float64, exactly symmetric; or its half, which is overwritten and saves the copy.
+    kernel: (n, n) float64, exactly symmetric; or a large one, `Symmetric`, which is overwritten.
     kernel_error: a bound on the norm of its rounding error, which moves no eigenvalue by more; 0
     bounds the error with respect to the given matrix.
-    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7). For a half, and for
-    n > FULL_SPECTRUM_UP_TO, see `_cholesky_lanczos`. Raises UserError if it is not positive
+    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7). For a large one, and
+    for n > FULL_SPECTRUM_UP_TO, see `_cholesky_lanczos`. Raises UserError if it is not positive
     semi-definite.
 
     >>> import numpy as np, ntkcond
@@ -76,7 +77,7 @@ def extreme_eigenvalues(kernel: Array | Half, kernel_error: float = 0.0) -> Extr
     >>> found.lambda_min, found.lambda_max, found.error < 1e-14
     (1.0, 5.0, True)
     """
-    if isinstance(kernel, Half):
+    if isinstance(kernel, Symmetric):
         return _cholesky_lanczos(kernel, kernel_error)
     n = len(kernel)
     if n > FULL_SPECTRUM_UP_TO:
@@ -86,19 +87,17 @@ def extreme_eigenvalues(kernel: Array | Half, kernel_error: float = 0.0) -> Extr
     return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
 
 
-def _cholesky_lanczos(kernel: Half, kernel_error: float) -> Extremes:
+def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     """λ_max by Lanczos; λ_min by Lanczos on the inverse, through a Cholesky factor in K's memory.
 
     Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 p u tr K,
-    p = `roundings(n)` (`backward_error`). K is shifted by the whole error first: a kernel that
+    p = `kernel.roundings` (`backward_error`). K is shifted by the whole error first: a kernel that
     rounding left slightly indefinite then has a factor too.
     """
     n = kernel.n
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
     with timed("λ_max"):
-        lambda_max, residual, _ = _largest(
-            n, lambda v: product(kernel, v), [lambda _: 0.0], basis=10
-        )
+        lambda_max, residual, _ = _largest(n, kernel.product, [lambda _: 0.0], basis=10)
     error = kernel_error + 3 * backward_error(kernel)
     kernel.add_to_diagonal(error)
     if not _has_factor(kernel):
@@ -111,37 +110,33 @@ def _cholesky_lanczos(kernel: Half, kernel_error: float) -> Extremes:
     tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * error * value)]
     # K⁻¹ v in place of v: of v, K v − λ v may be κ times as large
     with timed("λ_min"):
-        inverse, inverse_residual, vector = _largest(
-            n, lambda v: solve(kernel, v), tolerances, basis=20
-        )
+        inverse, inverse_residual, vector = _largest(n, kernel.solve, tolerances, basis=20)
     shifted = 1.0 / inverse
     error_here = error + max(residual, shifted**2 * inverse_residual)
     return Extremes(lambda_max, shifted - error, error_here, vector=vector)
 
 
-def _has_factor(kernel: Half) -> bool:
+def _has_factor(kernel: Symmetric) -> bool:
     """`factorise`, the longest part of a large kernel's spectrum, with its progress."""
     label = f"Cholesky factor, n = {kernel.n}"
-    return factorise(kernel, lambda panels, count: progress(panels, count, label))
+    return kernel.factorise(lambda panels, count: progress(panels, count, label))
 
 
-def singular_extremes(kernel: Half, kernel_error: float = 0.0) -> Extremes:
+def singular_extremes(kernel: Symmetric, kernel_error: float = 0.0) -> Extremes:
     """Of a kernel that is known to be singular, so that λ_min is exactly 0. Otherwise as
     `extreme_eigenvalues`, without a factor."""
-    largest, residual, _ = _largest(
-        kernel.n, lambda v: product(kernel, v), [lambda _: 0.0], basis=10
-    )
+    largest, residual, _ = _largest(kernel.n, kernel.product, [lambda _: 0.0], basis=10)
     return Extremes(largest, 0.0, kernel_error + backward_error(kernel) + residual)
 
 
-def backward_error(kernel: Half) -> float:
+def backward_error(kernel: Symmetric) -> float:
     """p u tr K: a bound on ‖E‖ for the computed factor of a positive semi-definite K, LLᵀ = K + E,
     since ‖ |L||Lᵀ| ‖ ≤ ‖L‖_F² = tr LLᵀ; and on the change that a solve with L or Lᵀ makes. One more
     than p: for γ_p in place of p u, tr LLᵀ in place of tr K and the rounding of a shift."""
-    return (roundings(kernel.n) + 1) * UNIT_ROUNDOFF * float(kernel.diagonal.sum())
+    return (kernel.roundings + 1) * UNIT_ROUNDOFF * float(kernel.diagonal.sum())
 
 
-def smallest_is_above(kernel: Half, sigma: float, kernel_error: float = 0.0) -> float | None:
+def smallest_is_above(kernel: Symmetric, sigma: float, kernel_error: float = 0.0) -> float | None:
     """A lower bound on λ_min, σ less the error of the proof; None if there is no proof. It is
     proven of the given matrix; of the exact NTK as far as kernel_error, an estimate, is a bound.
 
@@ -213,18 +208,18 @@ def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNu
     )
 
 
-def diagonal(kernel: Array | Half) -> np.ndarray:
+def diagonal(kernel: Array | Symmetric) -> np.ndarray:
     """(n,), on the host."""
-    if isinstance(kernel, Half):
+    if isinstance(kernel, Symmetric):
         return kernel.diagonal
     return to_numpy(xp(kernel).linalg.diagonal(kernel))
 
 
 def spectrum_record(
-    kernel: Array | Half, rank_bound: int, kernel_error: float = 0.0
+    kernel: Array | Symmetric, rank_bound: int, kernel_error: float = 0.0
 ) -> dict[str, float | int | str | np.ndarray]:
     """A kernel's spectrum, by the names of the spectrum file and of results/conditioning.csv;
-    `eigenvalues` (n,) if all were computed; of a half `smallest_eigenvector` (n,), zero if the
+    `eigenvalues` (n,) if all were computed; of a large one `smallest_eigenvector` (n,), zero if the
     kernel is known to be singular.
 
     kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.ntk.rank.rank_bound` of
@@ -233,7 +228,7 @@ def spectrum_record(
     squared_norms = diagonal(kernel)
     n = len(squared_norms)
     rank_bound = min(rank_bound, int((squared_norms != 0).sum()))
-    if rank_bound < n and isinstance(kernel, Half):
+    if rank_bound < n and isinstance(kernel, Symmetric):
         extremes = singular_extremes(kernel, kernel_error)  # spares the factor
     else:
         extremes = extreme_eigenvalues(kernel, kernel_error)
@@ -250,13 +245,13 @@ def spectrum_record(
     }
     if extremes.eigenvalues is not None:
         record["eigenvalues"] = extremes.eigenvalues
-    elif isinstance(kernel, Half):
+    elif isinstance(kernel, Symmetric):
         record["smallest_eigenvector"] = np.zeros(n) if extremes.vector is None else extremes.vector
     return record
 
 
 def with_proof(
-    record: dict[str, float | int | str | np.ndarray], kernel: Half, kernel_error: float
+    record: dict[str, float | int | str | np.ndarray], kernel: Symmetric, kernel_error: float
 ) -> dict[str, float | int | str | np.ndarray]:
     """The record of a resolved kernel with `smallest_is_above`, the proven lower bound on λ_min.
     Where there is no proof the bound is NaN, κ keeps its lower bound, and it is unresolved.
@@ -290,7 +285,7 @@ def linear_size(x: Array, factor: LinearFactor) -> float:
 
 
 def linear_spectrum_record(
-    kernel: Array | Half, rank_bound: int, relative: float, x: Array, factor: LinearFactor
+    kernel: Array | Symmetric, rank_bound: int, relative: float, x: Array, factor: LinearFactor
 ) -> dict[str, float | int | str | np.ndarray]:
     """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
     smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to
