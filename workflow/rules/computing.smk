@@ -28,4 +28,4 @@ for name, job in plan.computing.items():
         message:
             plan.message(name)
         shell:
-            "{params.command} --threads {threads}"
+            "{params.command}"

@@ -10,7 +10,7 @@ import ctypes.util
 import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class Grid:
         ones, start = 4 * BLOCK, -(2.0**57)
         planted = Tiles(self, ones + 2)
         for panel, rows, columns in planted.panels():
-            row, column = np.meshgrid(rows, columns)
+            row, column = np.meshgrid(planted.rows[rows], planted.columns[columns])
             panel[:] = np.where(row == column, 1.0, row >= ones)
             panel[(row == ones) & (column == ones)] += ones
             panel[(row == ones + 1) & (column == ones)] = start
@@ -82,19 +82,19 @@ class Tiles:
         self.own = self._all[: len(self.rows), : len(self.columns)]
         _, *self._diagonal = np.intersect1d(self.rows, self.columns, return_indices=True)
 
-    def panels(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """(panel, rows, columns) of each column of tiles, from the diagonal downwards. panel: to be
-        filled with K[columns, rows], a view of the entries, transposed and so row-major."""
+    def panels(self) -> Iterator[tuple[np.ndarray, slice, slice]]:
+        """(panel, rows, columns) of each column of tiles, from the diagonal downwards; rows,
+        columns: parts of this rank's. panel: to be filled with K[columns, rows], a view of the
+        entries, transposed and so row-major."""
         for start in range(0, len(self.columns), BLOCK):
-            columns = self.columns[start : start + BLOCK]
-            first = np.searchsorted(self.rows, columns[0])
-            rows = self.rows[first:]
-            if len(rows):
-                panel = self.own.T[start : start + BLOCK, first:]
+            columns = slice(start, min(start + BLOCK, len(self.columns)))
+            rows = slice(int(np.searchsorted(self.rows, self.columns[start])), len(self.rows))
+            if rows.start < rows.stop:
+                panel = self.own.T[columns, rows]
                 yield panel, rows, columns
-                if rows[0] == columns[0]:  # zeros above the diagonal, as `product` takes them
-                    square = panel[:, : len(columns)]
-                    square[:] = np.triu(square)
+                if self.rows[rows.start] == self.columns[start]:
+                    square = panel[:, : len(panel)]
+                    square[:] = np.triu(square)  # zeros above the diagonal, as `product` takes them
 
     def diagonal(self) -> np.ndarray | None:
         """(n,), on rank 0."""
@@ -151,12 +151,6 @@ class Tiles:
         terms = 2 * SUMMED * (self.grid.rows + self.grid.columns)
         return min(any_order, 2 * BLOCK + terms + math.ceil(self.n / SUMMED) + 2)
 
-    def follow(self) -> None:
-        """Does what rank 0 asks for, until it lets go."""
-        while call := self.grid.comm.bcast(None):
-            name, arguments = call
-            getattr(self, name)(*arguments)
-
     def _layout(self, columns: int) -> Any:
         """ScaLAPACK's description of (n, columns) numbers."""
         return self.grid.library.make_blacs_desc(
@@ -171,18 +165,15 @@ class Tiles:
 
 
 class BlockCyclic(Symmetric):
-    """The matrix as rank 0 uses it, while the others `follow`."""
+    """The matrix as rank 0 uses it. together: calls a method of `Tiles`, by its name and arguments,
+    on every rank."""
 
-    def __init__(self, tiles: Tiles) -> None:
-        self._tiles = tiles
-
-    def _together(self, name: str, *arguments: object) -> Any:
-        self._tiles.grid.comm.bcast((name, arguments))
-        return getattr(self._tiles, name)(*arguments)
+    def __init__(self, n: int, together: Callable[..., Any]) -> None:
+        self._n, self._together = n, together
 
     @property
     def n(self) -> int:
-        return self._tiles.n
+        return self._n
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -207,10 +198,6 @@ class BlockCyclic(Symmetric):
     def solve(self, v: np.ndarray) -> np.ndarray:
         return self._together("solve", v)
 
-    def let_go(self) -> None:
-        """Of the other ranks."""
-        self._tiles.grid.comm.bcast(None)
-
 
 def _scalapack() -> ctypes.CDLL:
     """Debian has one for each MPI; else that of SCALAPACK_LIB_PATH, MKLROOT or the system."""
@@ -218,8 +205,5 @@ def _scalapack() -> ctypes.CDLL:
     from scalapack4py.library_loader import load_scalapack
 
     vendor = MPI.get_vendor()[0].replace(" ", "").lower()  # openmpi, mpich
-    return load_scalapack(
-        None
-        if "SCALAPACK_LIB_PATH" in os.environ
-        else ctypes.util.find_library(f"scalapack-{vendor}")
-    )
+    of_vendor = ctypes.util.find_library(f"scalapack-{vendor}")
+    return load_scalapack(None if "SCALAPACK_LIB_PATH" in os.environ else of_vendor)

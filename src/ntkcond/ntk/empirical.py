@@ -8,12 +8,15 @@ exactly (Eq. 4, 5): O(n² m L) operations, where the Jacobian's FFᵀ takes O(n�
 K is symmetric: only tiles on and below the diagonal are computed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from ntkcond.arrays.backend import Array, add_product, on_cpu, xp
 from ntkcond.arrays.half import Half, half_of_tiles
 from ntkcond.networks.mlp import GradientMap, LayerGradient
+from ntkcond.run.errors import UserError
 
 WIDTH = 16  # of the widest tile, in multiples of its height
 
@@ -116,17 +119,43 @@ def empirical_ntk_half(factors: Sequence[LayerGradient]) -> Half:
     return half_of_tiles(len(first), ntk_tiles(factors), first.device)
 
 
-def ntk_product(gradients: GradientMap, x: Array, v: Array, rows: int = 4096) -> Array:
+def ntk_between(
+    rows: Sequence[LayerGradient], columns: Sequence[LayerGradient], out: Array
+) -> None:
+    """The entries of K for two sets of samples, into `out`, (len(rows), len(columns))."""
+    functions = xp(out)
+    product, other = (functions.empty(out.shape, dtype=out.dtype) for _ in range(2))
+    _accumulate(rows, columns, out, product, other)
+
+
+def require_finite(values: np.ndarray, dataset: str, depth: int) -> None:
+    """Raises UserError for entries of K that are no numbers."""
+    if not np.isfinite(values).all():
+        raise UserError(
+            f"the NTK of {dataset} at depth {depth} is beyond the range of float64. Lower the"
+            " depth, or scale the samples down"
+        )
+
+
+def ntk_product(
+    gradients: GradientMap,
+    x: Array,
+    v: Array,
+    rows: int = 4096,
+    joined: Callable[[Array], Array] = lambda total: total,
+) -> Array:
     """K v without K: J (Jᵀ v), where Jᵀ v has a layer's Σᵢ vᵢ δᵢ αᵢᵀ. O(n P) operations for P
     weights. An independent check of an eigenvector of the stored K.
 
-    x: (n, d) float64; v: (n,) on the same device; rows: samples at once.
+    x: (n, d) float64; v: (n,) on the same device; rows: samples at once. joined: adds up the sums
+    of several processes, each of which has a part of the samples, and gets its part of K v.
     """
     parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
     sums = None
     for part in parts:
         own = [_weighted(layer, v[part]) for layer in gradients(x[part])]
         sums = own if sums is None else [a + b for a, b in zip(sums, own, strict=True)]
+    sums = [joined(total) for total in sums]
     return xp(x).concat([
         sum(_inner(layer, total) for layer, total in zip(gradients(x[part]), sums, strict=True))
         for part in parts

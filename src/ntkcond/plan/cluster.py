@@ -16,6 +16,7 @@ from ntkcond.run.needs import (
     FLOAT64,
     INTERPRETER,
     TORCH,
+    grid,
     kernel_file_bytes,
 )
 
@@ -26,6 +27,7 @@ OPERATIONS_PER_SECOND = 3e9
 # small kernels 5 n³, a Cholesky factor 0.31 n³. Lanczos reads the half of K from memory: for λ_max
 # 440 n², with λ_min 2,300 n².
 EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
+SCALAPACK_CHOLESKY = 0.46  # over ranks, their messages included (docs/scaling.md)
 # An entry of a kernel at infinite width, and each layer of it, at that rate.
 ANGLE, DUAL = 10_000, 3_400
 WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.watched`
@@ -131,6 +133,25 @@ def spectrum_work(
         seeds * (blocks * (per_kernel + factor) + per_seed) + blocks * factor,
         reads * kernel_file_bytes(seeds, blocks, block) + FLOAT64 * samples * features,
     )
+
+
+def ranks_work(
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int, ranks: int,
+    linear: bool = False, prove_smallest: bool = False,
+) -> Work:  # fmt: skip
+    """Kernels and their spectra by MPI ranks: each sample passes through the network on one row and
+    one column of ranks. Only samples are read."""
+    blocks, singular = samples // block, linear and block > features
+    kernel = _kernel_operations(block, features, 0 if linear else depth, width)
+    kernel += sum(grid(ranks)) * block * _propagation(features, depth, width)
+    per_kernel = kernel + LARGEST * block**2
+    if not singular:
+        per_kernel += SCALAPACK_CHOLESKY * block**3 + (LANCZOS - LARGEST) * block**2
+        if prove_smallest:
+            per_kernel += kernel + SCALAPACK_CHOLESKY * block**3
+    if linear:  # by rank 0 alone
+        per_kernel += ranks * 4 * block * features * min(block, features)
+    return Work(seeds * blocks * per_kernel, ranks * FLOAT64 * samples * features)
 
 
 def sweep_work(

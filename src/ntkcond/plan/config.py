@@ -23,11 +23,14 @@ from ntkcond.datasets.speech.subsets import SUBSETS
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
+from ntkcond.run.needs import require_ranks
 
 # The settings of a network that are not in its path.
 NETWORK = tuple(f.name for f in dataclasses.fields(MLP) if f.name not in ("activation", "depth"))
 # Global settings that a data set may override.
 EXPERIMENT = ("seeds", "depths", "block", "prove_smallest", *NETWORK)
+# What computes spectra; global settings that a data set may override, too.
+ENGINE = ("engine", "ranks")
 # The settings of a trained network, without those of an NTK alone.
 TRAINED = tuple(f.name for f in dataclasses.fields(MLP) if not f.metadata.get("ntk_only"))
 # The settings of a training run beside its depth.
@@ -170,6 +173,12 @@ def experiment(config: dict, name: str) -> dict:
     """The settings EXPERIMENT of the data set, which may override the global ones."""
     dataset = config["datasets"][name]
     return {key: dataset.get(key, config[key]) for key in EXPERIMENT}
+
+
+def engine(config: dict, name: str) -> dict:
+    """The settings ENGINE of the data set."""
+    dataset = config["datasets"][name]
+    return {key: dataset.get(key, config[key]) for key in ENGINE}
 
 
 def training(config: dict, name: str) -> dict:
@@ -330,7 +339,7 @@ def _check_dataset(config: dict, name: str) -> None:
     known_sources = SOURCES.keys() - {CUSTOM} if known != CUSTOM else SOURCES
     _check_known(known, known_sources, f"{where}: no known data set is called {known!r}.", hint)
     source = SOURCES[known]
-    allowed = {*DATA, *EXPERIMENT, *source.settings, "training"}
+    allowed = {*DATA, *EXPERIMENT, *ENGINE, *source.settings, "training"}
     for key in settings:
         _check_known(key, allowed, f"{where}.{_key(key)}: {name} has no such setting.")
     for key in FOR_ALL:
@@ -430,7 +439,10 @@ def _check_sizes(config: dict, name: str, source: Source) -> None:
         )
     samples = sample_count(config, name)
     if samples is not None:
-        blocks_of(samples, experiment(config, name)["block"], name)
+        block, _ = blocks_of(samples, experiment(config, name)["block"], name)
+        chosen = engine(config, name)
+        if chosen["engine"] == "scalapack":
+            require_ranks(chosen["ranks"], block)
 
 
 def audio_hours(config: dict, name: str) -> float:

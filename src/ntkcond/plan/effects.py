@@ -12,7 +12,9 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan.graph import Graph, Job
 
 # Settings of how, not what, is computed: in no job's settings.
-UNRECORDED = ("data_dir", "device", "keep_kernels", "checkpoint_minutes", "mirrors", "missing")
+UNRECORDED = (
+    "data_dir", "device", "keep_kernels", "checkpoint_minutes", "mirrors", "missing", "ranks",
+)  # fmt: skip
 
 Path = tuple[str, ...]
 
@@ -72,7 +74,7 @@ def _has_effect(graph: Graph, path: Path, jobs: Sequence[Job]) -> bool:
 
 
 def _what(job: Job) -> tuple:
-    return job.inputs, job.settings, job.chosen, job.raw
+    return job.step, job.inputs, job.settings, job.chosen, job.raw
 
 
 def _another(value: object) -> object:

@@ -49,7 +49,8 @@ RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the n
 class Job:
     """How files are made. outputs: the first decides; inputs: by option of the step, results of
     other jobs, or files from outside. settings: the step's other options. chosen: modules that the
-    step picks by them. raw: files from outside that the step finds by itself."""
+    step picks by them. raw: files from outside that the step finds by itself. by: the step, where
+    it is not that of the rule's name."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -58,12 +59,17 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     chosen: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
+    by: str = ""
+
+    @property
+    def step(self) -> str:
+        """Its module in `ntkcond.steps`."""
+        return self.by or ("artefact" if self.rule in SPECS else self.rule)
 
     @property
     def modules(self) -> tuple[str, ...]:
         """Dotted names of the modules that make the outputs."""
-        step = "artefact" if self.rule in SPECS else self.rule
-        return (f"ntkcond.steps.{step}", *self.chosen)
+        return (f"ntkcond.steps.{self.step}", *self.chosen)
 
 
 class Graph:
@@ -228,12 +234,17 @@ class Graph:
         return {"inputs": self._samples(dataset), "settings": values}
 
     def _spectrum(self, dataset: str, network: str, depth: str) -> dict:
-        kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
-        inputs = {**self._samples(dataset), "kernel": (kernel,)}
+        inputs = self._samples(dataset)
         values = self._network_settings(dataset, network, depth)
-        if settings.experiment(self.config, dataset)["prove_smallest"]:
+        experiment = settings.experiment(self.config, dataset)
+        if experiment["prove_smallest"]:
             values["prove_smallest"] = True
-        return {"inputs": inputs, "settings": values}
+        engine = settings.engine(self.config, dataset)["engine"]
+        if engine != "local":  # it makes the kernels too
+            values["block"] = experiment["block"]
+            return {"inputs": inputs, "settings": values, "by": f"{engine}_spectrum"}
+        kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
+        return {"inputs": {**inputs, "kernel": (kernel,)}, "settings": values}
 
     def _closest_pair(self, dataset: str, network: str, depth: str) -> dict:
         values = self._network_settings(dataset, network, depth)

@@ -15,6 +15,7 @@ T = TypeVar("T")
 NEEDS: dict[str, Callable[..., Need]] = {
     "kernel": needs.kernel_need,
     "spectrum": needs.spectrum_need,
+    "scalapack_spectrum": needs.ranks_need,
     "closest_pair": needs.angle_need,
     "sweep": needs.sweep_need,
     "architecture": needs.architecture_need,
@@ -26,6 +27,7 @@ WORK: dict[str, Callable[..., Work]] = {
     "dataset": cluster.dataset_work,
     "kernel": cluster.kernel_work,
     "spectrum": cluster.spectrum_work,
+    "scalapack_spectrum": cluster.ranks_work,
     "closest_pair": cluster.angle_work,
     "sweep": cluster.sweep_work,
     "architecture": cluster.architecture_work,
@@ -39,12 +41,24 @@ CLUSTER_THREADS = 8  # most nodes have as many cores, and soon have them free
 
 def need(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Need | None:
     """Memory of a job; None if the config does not determine its samples and features."""
-    return _at_sizes(NEEDS[rule], settings, rule, wildcards)
+    return _at_sizes(NEEDS[_step(settings, rule, wildcards)], settings, rule, wildcards)
 
 
 def work(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Work | None:
     """What a job computes, reads and writes; None as in `need`."""
-    return _at_sizes(WORK[rule], settings, rule, wildcards)
+    return _at_sizes(WORK[_step(settings, rule, wildcards)], settings, rule, wildcards)
+
+
+def ranks(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int:
+    """MPI ranks of a job; 0 of one without."""
+    mpi = _step(settings, rule, wildcards) == "scalapack_spectrum"
+    return config.engine(settings, wildcards["dataset"])["ranks"] if mpi else 0
+
+
+def _step(settings: dict, rule: str, wildcards: Mapping[str, str]) -> str:
+    """As `ntkcond.plan.graph.Job.step` of a computing rule."""
+    engine = config.engine(settings, wildcards["dataset"])["engine"]
+    return f"{engine}_spectrum" if rule == "spectrum" and engine != "local" else rule
 
 
 def memory(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int | None:
@@ -52,7 +66,8 @@ def memory(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int | Non
     if rule == "dataset":
         return _at_sizes(cluster.dataset_need, settings, rule, wildcards)
     found = need(settings, rule, wildcards)
-    return found and found.bytes + (needs.CUDA if settings["device"] == "cuda" else 0)
+    cuda = settings["device"] == "cuda" and not ranks(settings, rule, wildcards)
+    return found and found.bytes + (needs.CUDA if cuda else 0)
 
 
 def file_bytes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int:
@@ -71,6 +86,12 @@ def megabytes(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: 
     return cluster.megabytes(memory(settings, rule, wildcards), attempt)
 
 
+def megabytes_a_rank(settings: dict, rule: str, wildcards: Mapping[str, str], attempt: int) -> int:
+    """`mem_mb_per_cpu` of MPI ranks; 0 of a job without."""
+    count, bytes_ = ranks(settings, rule, wildcards), memory(settings, rule, wildcards)
+    return cluster.megabytes(bytes_ and bytes_ // count, attempt) if count else 0
+
+
 def minutes(
     settings: dict, rule: str, wildcards: Mapping[str, str], cores: float, attempt: int
 ) -> int:
@@ -79,10 +100,12 @@ def minutes(
 
 
 def threads(settings: dict, rule: str, wildcards: Mapping[str, str], cores: int | None) -> int:
-    """Threads that serve one job and leave some for others. cores: of this machine; None if jobs
-    run on others."""
+    """Threads that serve one job and leave some for others; of MPI ranks all together here, of each
+    elsewhere. cores: of this machine; None if jobs run on others."""
     most = cores or CLUSTER_THREADS
     name = wildcards["dataset"]
+    if count := ranks(settings, rule, wildcards):
+        return count if cores else 1
     if rule == "dataset":  # audio is decoded by as many as the machine has
         source = config.dataset_settings(settings, name)["source"]
         return most if SOURCES[source].corpus else 1
@@ -132,6 +155,7 @@ def _sizes(settings: dict, rule: str, wildcards: Mapping[str, str]) -> dict | No
         "linear": wildcards.get("network") == "linear" or wildcards.get("depth") == "0",
         "width": experiment["width"],
         "prove_smallest": experiment["prove_smallest"],
+        "ranks": config.engine(settings, name)["ranks"],
         "seeds": len(experiment["seeds"]),
     }
     if rule == "sgd":

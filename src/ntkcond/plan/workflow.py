@@ -43,6 +43,7 @@ from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
+from ntkcond.run.ranks import require_mpi
 from ntkcond.run.units import size
 
 # The interpreter that runs Snakemake also runs the steps, whatever is first on PATH. They take the
@@ -54,6 +55,7 @@ if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=Fa
 STEP = "-m ntkcond.steps"
 PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
+SRUN = "srun --kill-on-bad-exit=1"  # by default the ranks of one that was lost wait for it for ever
 # In an environment that Snakemake made (--sdm conda), with the code of this one.
 IN_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
@@ -218,25 +220,34 @@ class Plan:
     def command(self, rule: str) -> Callable:
         """The step of a rule with its settings, and with options that change no result."""
         unrecorded: dict[str, object] = {}
-        if rule in requests.NEEDS:
-            unrecorded["device"] = self.config["device"]
         if rule in ("corpus", "dataset"):
             unrecorded["data_dir"] = self.asked.data_dir
         if rule == "sgd":
             unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
-        step = "artefact" if rule in self.specs else rule
         folder = shlex.quote(str(self.asked.folder))
         there = "" if folder == "." else f"cd {folder} && "
 
-        def command(wildcards, output) -> str:
+        def command(wildcards, output, threads, resources) -> str:
             job = self.job(rule, wildcards)
-            options = self.graph.command_line(job, unrecorded)
+            how = {**unrecorded, **self._how(job, threads, resources)}
+            options = self.graph.command_line(job, how)
             mirrors = f" {self._mirrors}" if rule == "corpus" and self._mirrors else ""
             log = self.log(rule).format(**wildcards)
             files = f"--output {job.outputs[0]} --log {log}"
-            return f"{there}{self._steps}.{step} {options}{mirrors} {files}"
+            return f"{there}{self._steps}.{job.step} {options}{mirrors} {files}"
 
         return command
+
+    def _how(self, job: Job, threads: int, resources: Any) -> dict[str, object]:
+        """Options of a computing step that say where it computes."""
+        if job.rule not in PATTERNS:
+            return {}
+        ranks = requests.ranks(self.config, job.rule, job.wildcards)
+        if ranks:
+            each = threads if self._elsewhere() else max(1, threads // ranks)
+            return {"mpi": resources.mpi, "ranks": resources.tasks, "threads": each}
+        device = {"device": self.config["device"]} if job.rule in requests.NEEDS else {}
+        return {**device, "threads": threads}
 
     @property
     def _steps(self) -> str:
@@ -261,7 +272,7 @@ class Plan:
 
         return threads
 
-    def resources(self, rule: str) -> dict[str, Callable]:
+    def resources(self, rule: str) -> dict[str, Any]:
         """Memory, time and, where a GPU can serve, GPUs of a rule's jobs."""
 
         def mem_mb(wildcards, attempt) -> int:
@@ -269,12 +280,36 @@ class Plan:
 
         def runtime(wildcards, threads, attempt) -> int:
             cores = GPU_AS_CORES if rule == "sgd" and self._gpus(wildcards) else threads
+            cores = requests.ranks(self.config, rule, wildcards) or cores
             return requests.minutes(self.config, rule, wildcards, cores, attempt)
 
-        if rule == "corpus":
+        def gpus(wildcards) -> int:
+            return 0 if requests.ranks(self.config, rule, wildcards) else self._gpus(wildcards)
+
+        gpu = {"gpu": gpus} if rule in requests.NEEDS else {}
+        found = {"mem_mb": mem_mb, "runtime": runtime, **gpu, **self._mpi(rule)}
+        return {} if rule == "corpus" else found
+
+    def _mpi(self, rule: str) -> dict[str, Callable]:
+        """Resources of a rule that has jobs of MPI ranks: how they are started, how many they are,
+        and the memory of each, since nodes share them out."""
+        names = self.config["datasets"]
+        engines = {config.engine(self.config, name)["engine"] for name in names}
+        if rule != "spectrum" or engines == {"local"}:
             return {}
-        gpu = {"gpu": self._gpus} if rule in requests.NEEDS else {}
-        return {"mem_mb": mem_mb, "runtime": runtime, **gpu}
+
+        def mpi(wildcards) -> str:
+            if not requests.ranks(self.config, rule, wildcards):
+                return ""
+            return SRUN if self._elsewhere() else "mpirun"
+
+        def tasks(wildcards) -> int:
+            return requests.ranks(self.config, rule, wildcards) or 1
+
+        def mem_mb_per_cpu(wildcards, attempt) -> int:
+            return requests.megabytes_a_rank(self.config, rule, wildcards, attempt)
+
+        return {"mpi": mpi, "tasks": tasks, "mem_mb_per_cpu": mem_mb_per_cpu}
 
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
@@ -349,7 +384,10 @@ class Plan:
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
-        elif self.workflow.local_exec:  # a cluster's nodes are not this machine
+            return
+        if any(job.step == "scalapack_spectrum" for job in jobs):
+            require_mpi()
+        if self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
 
     def _say_last_words(self) -> None:

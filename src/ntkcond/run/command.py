@@ -88,9 +88,10 @@ def parser(doc: str) -> StepParser:
     return options
 
 
-def add_computing(options: StepParser) -> None:
+def add_computing(options: StepParser, device: bool = True) -> None:
     """--device and --threads, for the steps that compute."""
-    options.add_unrecorded("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    if device:
+        options.add_unrecorded("--device", default="auto", choices=["auto", "cpu", "cuda"])
     options.add_unrecorded("--threads", type=int, help="default: all processors")
 
 
@@ -170,9 +171,8 @@ def _run(
         arguments.record = options.record(arguments, chosen)
         started, ready = _seconds_old(), time.perf_counter()
         main(arguments)
-        if started is not None:
-            working = time.perf_counter() - ready
-            log.info(COSTS, started, working, time.process_time(), _peak_memory_mb())
+        if started is not None and not getattr(arguments, "as_rank", False):
+            log.info(COSTS, started, time.perf_counter() - ready, *_cpu_and_peak_memory_mb())
     except UserError as error:
         log.error("ntkcond: %s", error)
         sys.exit(1)
@@ -193,7 +193,16 @@ def _seconds_old() -> float | None:
         return None
 
 
-def _peak_memory_mb() -> float:
+def _cpu_and_peak_memory_mb() -> tuple[float, float]:
+    """Of this process and of MPI ranks that it started here: the sum, and the largest."""
+    import resource
+
+    ranks = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = time.process_time() + ranks.ru_utime + ranks.ru_stime
+    return cpu, max(peak_memory_mb(), ranks.ru_maxrss * 1024 / 1e6)
+
+
+def peak_memory_mb() -> float:
     """Of this process so far, on Linux. getrusage would count what its parent had at the fork."""
     status = Path("/proc/self/status").read_text("ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6

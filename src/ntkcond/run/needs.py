@@ -1,10 +1,12 @@
 """Memory that kernels, angles, spectra and training need, from n, m, d and L alone.
 
-The Snakefile reads this for the jobs' `mem_mb`: standard library only.
+The Snakefile reads this for the jobs' `mem_mb`: beside errors, standard library only.
 """
 
 import math
 from typing import NamedTuple
+
+from ntkcond.run.errors import UserError
 
 FLOAT64, FLOAT32 = 8, 4
 INTERPRETER = 150_000_000  # Python with NumPy and SciPy loaded
@@ -15,6 +17,9 @@ GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libra
 BY_HALF_FROM = 2001  # samples in a kernel: `ntkcond.ntk.spectrum.FULL_SPECTRUM_UP_TO` and one
 PANEL = 576  # of `ntkcond.arrays.half`
 KERNEL_CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
+TILE = 128  # of `ntkcond.arrays.block_cyclic`
+RANK = 100_000_000  # more of a rank than of INTERPRETER: MPI, ScaLAPACK and their buffers
+INDEX_LIMIT = 2**31 - 1  # entries of a rank: ScaLAPACK counts them in 32 bits
 BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
 PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
 FILTER = 9  # weights of a convolution's filter for each pair of channels
@@ -75,6 +80,61 @@ def spectrum_need(block: int, samples: int, features: int, depth: int, width: in
         computing = max(computing, residual + FLOAT64 * (samples + block) * features)
     what = f"the spectrum of an NTK of {block} samples"
     return Need(what, INTERPRETER + computing, "Lower block in the config")
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """Rows and columns of so many MPI ranks, as square as they can be."""
+    rows = max(row for row in range(1, math.isqrt(ranks) + 1) if ranks % row == 0)
+    return rows, ranks // rows
+
+
+def entries_of_rank(block: int, ranks: int) -> int:
+    """Entries of an NTK that a rank has at most."""
+    rows, columns = grid(ranks)
+    return _share(block, rows) * _share(block, columns)
+
+
+def least_ranks(block: int) -> int:
+    """How many ScaLAPACK needs for an NTK."""
+    ranks = max(1, block**2 // INDEX_LIMIT)
+    while entries_of_rank(block, ranks) > INDEX_LIMIT:
+        ranks += 1
+    return ranks
+
+
+def require_ranks(ranks: int, block: int) -> None:
+    """Raises UserError for fewer."""
+    least = least_ranks(block)
+    if ranks < least:
+        raise UserError(
+            f"ranks: {ranks} {'is' if ranks == 1 else 'are'} too few for an NTK of {block} samples."
+            f" ScaLAPACK counts the entries of a rank in 32 bits. Set ranks to {least} or more"
+        )
+
+
+def ranks_need(
+    block: int, samples: int, features: int, depth: int, width: int, ranks: int,
+    linear: bool = False,
+) -> Need:  # fmt: skip
+    """The spectrum of an NTK over so many ranks, of all together: on each its entries, and the
+    factors of their rows and columns; on rank 0, to which the others are equal, the samples."""
+    rows, columns = (_share(block, count) for count in grid(ranks))
+    hidden = 0 if linear else depth
+    factors = _factors(rows, features, hidden, width) + _factors(columns, features, hidden, width)
+    making = factors + 2 * FLOAT64 * TILE * rows
+    leading = FLOAT32 * samples * features + 30 * FLOAT64 * block
+    if linear:
+        leading += 4 * FLOAT64 * block * features
+    one = INTERPRETER + RANK + FLOAT64 * rows * columns + max(making, leading)
+    what = f"the spectrum of an NTK of {block} samples on {ranks} ranks"
+    return Need(what, ranks * one, "Lower block in the config, or use more machines")
+
+
+def _share(n: int, among: int) -> int:
+    """Of n rows or columns, what the first of so many has, which has most."""
+    tiles, rest = divmod(n, TILE)
+    left, extra = divmod(tiles, among)
+    return left * TILE + (TILE if extra else rest)
 
 
 def sweep_need(

@@ -6,9 +6,8 @@ import numpy as np
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.blocks import blocks_of
-from ntkcond.ntk.empirical import ntk_tiles, tile_count, tile_size
+from ntkcond.ntk.empirical import ntk_tiles, require_finite, tile_count, tile_size
 from ntkcond.run import command
-from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import BY_HALF_FROM, KERNEL_CHUNK, kernel_file_bytes, kernel_need
@@ -57,11 +56,7 @@ def main(arguments: Namespace) -> None:
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"
         for s, b, (rows, columns, values) in progress(tiles(), count, label):
             values = to_numpy(values)
-            if not np.isfinite(values).all():
-                raise UserError(
-                    f"the NTK of {a.dataset.stem} at depth {a.depth} is beyond the range of"
-                    " float64. Lower the depth, or scale the samples down"
-                )
+            require_finite(values, a.dataset.stem, a.depth)
             kernel[s, b, rows, columns] = values
             if not by_half:
                 kernel[s, b, columns, rows] = values.T

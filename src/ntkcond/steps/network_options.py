@@ -17,7 +17,7 @@ def parser(doc: str, without: Collection[str] = ()) -> StepParser:
     --depth, --width …, required unless MLP has a default; --seeds; --device and --threads.
 
     without: names of fields that the step does not use, such as NTK_ONLY in training, or has an
-    option of its own for, such as --depths.
+    option of its own for, such as --depths; or device.
     """
     options = command.parser(doc)
     options.add_input("--dataset", required=True, help="results/datasets/*.h5")
@@ -36,7 +36,7 @@ def parser(doc: str, without: Collection[str] = ()) -> StepParser:
     options.add_argument(
         "--seeds", type=command.whole_numbers, required=True, help="such as 1,32,111"
     )
-    command.add_computing(options)
+    command.add_computing(options, "device" not in without)
     return options
 
 

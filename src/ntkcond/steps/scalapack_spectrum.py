@@ -1,0 +1,135 @@
+"""The same spectra by MPI ranks, which make each NTK themselves: config `engine: scalapack`.
+
+Each rank computes its tiles of K from the factors of its samples, so K is neither written nor
+moved. Rank 0 leads: Lanczos, the bound, the verdict and the file are those of `spectrum`.
+"""
+
+from argparse import Namespace
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, Tiles
+from ntkcond.datasets.blocks import blocks_of
+from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
+from ntkcond.run import command, ranks
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5
+from ntkcond.run.machine import use_threads
+from ntkcond.run.needs import grid, ranks_need, require_ranks
+from ntkcond.run.progress import log, progress, timed
+from ntkcond.steps import network_options, spectra
+
+
+class Job:
+    """One rank's part of the work. What rank 0 calls by `together`, all ranks do."""
+
+    def __init__(self, a: Namespace, comm: Any, x: h5py.Dataset) -> None:
+        self.a, self.comm, self.x = a, comm, x
+        self.network = network_options.network(a)
+        samples, features = x.shape
+        self.n, self.blocks = blocks_of(samples, a.block, a.dataset.stem)
+        require_ranks(comm.size, self.n)
+        sizes = self.n, samples, features, self.network.depth, self.network.width
+        ranks.require_memory_of(ranks_need(*sizes, comm.size, self.network.is_linear), comm)
+        try:
+            self.grid = Grid(comm, *grid(comm.size))
+        except OSError as error:
+            raise UserError(f"engine: scalapack finds none: {error}. {ranks.SET_UP}") from None
+        self.tiles: Tiles | None = None
+
+    def together(self, name: str, *arguments: object) -> Any:
+        self.comm.bcast((name, arguments))
+        return getattr(self, name)(*arguments)
+
+    def follow(self) -> None:
+        """Does what rank 0 calls, until it is done."""
+        while call := self.comm.bcast(None):
+            name, arguments = call
+            getattr(self, name)(*arguments)
+
+    def of_tiles(self, name: str, *arguments: object) -> Any:
+        return getattr(self.tiles, name)(*arguments)
+
+    def make(self, seed: int, block: int) -> None:
+        """The tiles of a kernel."""
+        self.tiles = None  # the memory of those before
+        self.tiles = tiles = Tiles(self.grid, self.n)
+        gradients = self.network.initial_gradients(seed, self.x.shape[1])
+        rows, columns = (gradients(self._samples(block, i)) for i in (tiles.rows, tiles.columns))
+        for panel, below, part in tiles.panels():
+            ntk_between([f.rows(part) for f in columns], [f.rows(below) for f in rows], panel)
+            require_finite(panel, self.a.dataset.stem, self.a.depth)
+
+    def residual(self, seed: int, block: int, value: float, vector: np.ndarray) -> float:
+        """‖K v − λ v‖, each rank with a share of the samples."""
+        self.tiles = None
+        share = np.array_split(np.arange(self.n), self.comm.size)[self.comm.rank]
+        gradients = self.network.initial_gradients(seed, self.x.shape[1])
+        x, v = self._samples(block, share), vector[share]
+        product = ntk_product(gradients, x, v, joined=self.comm.allreduce)
+        return float(np.sqrt(self.comm.allreduce(float(((product - value * v) ** 2).sum()))))
+
+    def _samples(self, block: int, indices: np.ndarray) -> np.ndarray:
+        """Of those in a block, float64, by runs of neighbours."""
+        runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
+        first = block * self.n
+        parts = [self.x[first + run[0] : first + run[-1] + 1] for run in runs if len(run)]
+        return np.concatenate([self.x[:0], *parts]).astype(np.float64)
+
+    def lead(self) -> None:
+        """On rank 0."""
+        a, n = self.a, self.n
+        blocks = self.x[: self.blocks * n].reshape(self.blocks, n, -1)
+
+        def kernel(s: int, b: int) -> BlockCyclic:
+            with timed("tiles of the kernel"):
+                self.together("make", a.seeds[s], b)
+            return BlockCyclic(n, lambda *call: self.together("of_tiles", *call))
+
+        def residual(s: int, b: int, record: dict) -> float:
+            vector = record["smallest_eigenvector"]
+            with timed("residual of the eigenvector"):
+                found = self.together("residual", a.seeds[s], b, record["lambda_min"], vector)
+            if found > 3 * record["lambda_min_error"]:
+                raise UserError(
+                    f"the eigenvector of {a.dataset.stem} has a residual of {found:.3g}, above the"
+                    f" bound: this MPI or ScaLAPACK computes wrongly. Set engine: local"
+                )
+            return found
+
+        found = spectra.records(a, self.network, blocks, "cpu", kernel, residual)
+        label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}, {self.comm.size} ranks"
+        found = list(progress(found, len(a.seeds) * self.blocks, label))
+        self.comm.bcast(None)
+        spectra.write(a, found, n, *self.x.shape)
+
+
+def main(arguments: Namespace) -> None:
+    """Writes what `spectrum` does, but for small kernels, which here count as large ones."""
+    a = arguments
+    if not a.as_rank:
+        ranks.start(a.mpi, a.ranks, a.threads or 1)
+        return
+    comm = ranks.joined()
+    use_threads(a.threads or 1)
+    with read_hdf5(a.dataset) as file:
+        job = Job(a, comm, file["x"])
+        if comm.rank:
+            job.follow()
+        else:
+            job.lead()
+    peaks = comm.gather(command.peak_memory_mb())
+    if peaks:
+        log.info("peak memory of a rank: %.0f to %.0f MB", min(peaks), max(peaks))
+
+
+if __name__ == "__main__":
+    options = network_options.parser(__doc__, without=["device"])
+    options.add_argument("--block", type=command.count_or_all, required=True, help="or all")
+    spectra.add_proof(options)
+    options.add_unrecorded("--ranks", type=command.at_least(1), required=True, help="MPI's")
+    options.add_unrecorded("--mpi", default="mpirun", help="starts them: mpirun, srun …")
+    options.add_unrecorded("--as-rank", action="store_true", help="as one of them")
+    command.run(main, options)
