@@ -33,7 +33,8 @@ wait_for() { # seconds, what, command...
 }
 
 install_packages() {
-    local wanted=(munge slurmctld slurmd slurm-client) missing=() package
+    # libpmix-dev: the name by which Slurm loads PMIx, for ranks of MPI
+    local wanted=(munge slurmctld slurmd slurm-client libpmix-dev) missing=() package
     if [ "$accounting" = yes ]; then
         wanted+=(slurmdbd slurm-wlm-mysql-plugin mariadb-server)
     fi

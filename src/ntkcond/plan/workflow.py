@@ -55,7 +55,8 @@ if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=Fa
 STEP = "-m ntkcond.steps"
 PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
-SRUN = "srun --kill-on-bad-exit=1"  # by default the ranks of one that was lost wait for it for ever
+# pmix: how Open MPI's ranks find each other; without kill-on-bad-exit the ranks of a lost one wait.
+SRUN = "srun --mpi=pmix --kill-on-bad-exit=1"
 # In an environment that Snakemake made (--sdm conda), with the code of this one.
 IN_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
