@@ -346,6 +346,7 @@ CHANGES: dict[str, list[Change]] = {
     "`bias`": [setting("bias", 0.5)],
     "`trainable`": [setting("trainable", "first")],
     "`prove_smallest`": [setting("prove_smallest", True)],
+    "`engine`": [setting("engine", "scalapack")],
     "`block`, which both data sets have of their own": [setting("block", 30)],
     "`block` of one data set": [setting("datasets.digits.block", 40)],
     "`width` of one data set": [setting("datasets.digits.width", 25)],
@@ -405,10 +406,12 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "`speed.widths`: one added": [setting("speed.widths", [8, 12, 16])],
     "`figures.fig2`: a data set taken away": [setting("figures.fig2", ["digits"])],
-    "`keep_kernels`, `device`, `data_dir` where no raw files are read, the mirrors of a data set": [
+    "`keep_kernels`, `device`, `ranks`, `data_dir` where no raw files are read, the mirrors of a"
+    " data set": [
         one_after_the_other(
             setting("keep_kernels", False),
             setting("device", "cpu"),
+            setting("ranks", 4),
             setting("data_dir", "elsewhere"),
             setting("datasets.mnist.mirrors", ["http://127.0.0.1:9/"]),
         ),
@@ -446,7 +449,8 @@ CHANGES: dict[str, list[Change]] = {
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,
-            (("arrays/half",),) * 2,
+            (("arrays/half", "arrays/symmetric"),) * 2,
+            (("steps/spectra",),) * 2,
             (("arrays/cuda", "training/sgd"),) * 2,
             (("steps/network_options",),) * 2,
             (("steps/training_task",),) * 2,
@@ -477,6 +481,9 @@ CHANGES: dict[str, list[Change]] = {
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],
     "`datasets/idx_images.py`, `datasets/torchvision_data.py` and data sets that are not used": [
         code(*NOT_USED)
+    ],
+    "`steps/scalapack_spectrum.py`, `arrays/block_cyclic.py`, with `engine: local`": [
+        code("steps/scalapack_spectrum.py", "arrays/block_cyclic.py")
     ],
     "`steps/download.py`, `datasets/speech/archive.py`: files at hand are kept": [
         speech(code("steps/download.py", "datasets/speech/archive.py"))

@@ -107,7 +107,9 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     os.kill(found[-1].pid, signal.SIGKILL)
     said = run.communicate()[0]
     assert run.returncode == 1
-    last = said[said.rindex("ntkcond: spectrum synthetic relu depth2 failed") :].splitlines()
+    last = said[
+        said.rindex("ntkcond: scalapack_spectrum synthetic relu depth2 failed") :
+    ].splitlines()
     assert last[1].startswith("    rank 1 of 2 was lost (signal 9), and the others were ended.")
     assert last[2].startswith("    log: ")
     assert len(last) == 3

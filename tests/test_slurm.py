@@ -8,8 +8,10 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import mpi
 from ntkcond.plan import cluster
 from ntkcond.run import needs
 from workflow import ROOT, SMALL, copy_of_the_project, skip, snakemakes, write_config
@@ -146,6 +148,25 @@ def test_a_job_killed_for_its_memory_gets_twice_as_much(project):
     assert [job["TimeLimit"] for job in jobs] == ["00:11:00", "00:22:00", "00:44:00"][: len(jobs)]
     assert [job["JobState"] == "COMPLETED" for job in jobs] == [False] * (len(jobs) - 1) + [True]
     assert len(jobs) > 1
+
+
+def test_mpi_ranks_run_as_tasks_and_agree_with_one_process(project):
+    mpi.required()
+    write_config(project, {**CONFIG, "engine": "scalapack"})
+    done = on_slurm(project, "results/conditioning.csv", "--directory", "runs/ranks")
+    assert done.returncode == 0, done.stdout
+    (job,) = requests(done.stdout, "scalapack_spectrum/synthetic_relu_2")
+    megabytes = cluster.megabytes(needs.ranks_need(20, 60, 5, 2, 24, 2).bytes // 2, 1)
+    assert (job["NumTasks"], job["NumCPUs"], job["MinMemoryCPU"]) == ("2", "2", f"{megabytes}M")
+    by_ranks, local = (
+        pd.read_csv(project / f"runs/{run}/results/conditioning.csv") for run in ("ranks", "slurm")
+    )
+    bound = by_ranks.lambda_min_error + local.lambda_min_error
+    assert len(by_ranks) == len(local) == 2 * 2 * 3  # depths, seeds, blocks
+    assert (abs(by_ranks.lambda_min - local.lambda_min) <= bound).all()
+    assert (by_ranks.verdict == local.verdict).all()
+    log = project / "runs/ranks/results/logs/spectrum/synthetic/relu/depth2.log"
+    assert "2 ranks: done in" in log.read_text("utf-8")
 
 
 def test_a_gpu_is_asked_for_with_device_cuda(project):

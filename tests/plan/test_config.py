@@ -175,6 +175,7 @@ OFF = {
     "depths": ([1], [DEFAULT["depths"]]),
     "block": (40, [DEFAULT["block"]]),
     "prove_smallest": (True, [False]),
+    "engine": ("scalapack", ["local"]),
     "bias": (0.5, [0]),
     "trainable": ("first", ["all"]),
     "training": ({"epochs": 3, "width": 9}, [{}, {"epochs": None, "width": None}]),
@@ -200,7 +201,7 @@ def records(entry: dict) -> list:
         check(config, ROOT)
     graph = Graph(config, ROOT)
     jobs = [*graph.upstream(graph.job("fig2")), *graph.upstream(graph.job("fig3"))]
-    return [(job.outputs, dict(job.settings), dict(job.inputs)) for job in jobs]
+    return [(job.rule, job.outputs, dict(job.settings), dict(job.inputs)) for job in jobs]
 
 
 @pytest.mark.parametrize("setting", OFF)
@@ -225,7 +226,7 @@ def test_what_is_set_of_speech_can_be_taken_back(setting):
 def test_every_optional_setting_can_be_taken_back():
     schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]
     assert schema["dataset"]["properties"].keys() == {
-        *OFF, *OF_SPEECH, "file", "mirrors", "shape",
+        *OFF, *OF_SPEECH, "file", "mirrors", "ranks", "shape",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ntkcond.arrays import half
+from ntkcond.arrays import block_cyclic, half
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.ntk import closest_pair, empirical, infinite_width, spectrum
@@ -67,6 +67,13 @@ NO_NUMBERS = {
     "needs.speed_need": "bytes, for require_memory",
     "needs.train_need": "bytes, for require_memory",
     "needs.kernel_file_bytes": "bytes, for require_space",
+    "needs.ranks_need": "bytes, for require_memory_of",
+    "needs.require_ranks": "ends the step or does nothing",
+    "needs.grid": "which rank has which tiles, as threads have theirs",
+    "ranks.start": "runs the step once more",
+    "ranks.joined": "MPI's communicator",
+    "ranks.require_memory_of": "ends the step or does nothing",
+    "ranks.SET_UP": "words",
     "needs.BY_HALF_FROM": "which kernels lie in their files by half",
     "needs.KERNEL_CHUNK": "how they do",
     "digests.sha256_of": "holds files against published digests, and names a user's file",
@@ -83,12 +90,16 @@ NO_NUMBERS = {
     "command.whole_numbers": "a setting",
     "command.at_least": "a setting",
     "command.truth": "a setting",
+    "command.peak_memory_mb": "words",
     "command.count_or_all": "a setting",
     "command.log": "words",
 }
 # A constant of `run.needs` that says again what computed code has.
 LIGHT = ("artefacts.registry", "datasets.registry", "plan.graph", "plan.workflow")
-HEAVY = ("numpy", "pandas", "matplotlib", "torch", "h5py", "scipy", "sklearn", "torchvision")
+HEAVY = (
+    "numpy", "pandas", "matplotlib", "torch", "h5py", "scipy", "sklearn", "torchvision", "mpi4py",
+    "scalapack4py",
+)  # fmt: skip
 
 
 def parsed(source: Path) -> Iterator[tuple[str, ast.Module]]:
@@ -225,6 +236,7 @@ def test_what_run_says_again_of_computed_code_is_the_same():
     assert 3 * needs.FLOAT64 * tile * empirical.WIDTH * tile == needs.TILES
     assert needs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
     assert needs.PANEL == half.PANEL
+    assert needs.TILE == block_cyclic.BLOCK
     rows = inspect.signature(empirical.ntk_product).parameters["rows"]
     assert rows.default == needs.PRODUCT_ROWS
     assert (needs.BAND, needs.BAND_ENTRIES) == (infinite_width.BAND, infinite_width.BAND_ENTRIES)

@@ -14,6 +14,8 @@ for name, job in plan.computing.items():
             plan.log(name),
         benchmark:
             f"results/benchmarks/{name}/{job}.tsv"
+        wildcard_constraints:
+            **plan.datasets(name),
         # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
         priority: int(name == "spectrum")
         # a corpus may have to be downloaded: where Snakemake runs, which has a network
@@ -28,4 +30,4 @@ for name, job in plan.computing.items():
         message:
             plan.message(name)
         shell:
-            "{params.command}"
+            "{params.command} --threads {threads}"

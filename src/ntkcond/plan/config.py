@@ -181,6 +181,12 @@ def engine(config: dict, name: str) -> dict:
     return {key: dataset.get(key, config[key]) for key in ENGINE}
 
 
+def spectrum_rule(config: dict, name: str) -> str:
+    """That of the data set's engine."""
+    chosen = engine(config, name)["engine"]
+    return "spectrum" if chosen == "local" else f"{chosen}_spectrum"
+
+
 def training(config: dict, name: str) -> dict:
     """Depths and TRAINING of the data set: from its training settings, else the global ones, else
     the network of its NTKs. Learning rates in ascending order."""

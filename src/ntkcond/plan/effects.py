@@ -74,7 +74,7 @@ def _has_effect(graph: Graph, path: Path, jobs: Sequence[Job]) -> bool:
 
 
 def _what(job: Job) -> tuple:
-    return job.step, job.inputs, job.settings, job.chosen, job.raw
+    return job.rule, job.inputs, job.settings, job.chosen, job.raw
 
 
 def _another(value: object) -> object:

@@ -30,6 +30,7 @@ PATTERNS = {  # of the output of each computing rule
     "dataset": "results/datasets/{dataset}.h5",
     "kernel": "results/kernels/{dataset}/{network}/depth{depth}.h5",
     "spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
+    "scalapack_spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
     "closest_pair": "results/angles/{dataset}/{network}/depth{depth}.h5",
     "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
     "architecture": "results/architectures/{dataset}/{architecture}.h5",
@@ -49,8 +50,7 @@ RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the n
 class Job:
     """How files are made. outputs: the first decides; inputs: by option of the step, results of
     other jobs, or files from outside. settings: the step's other options. chosen: modules that the
-    step picks by them. raw: files from outside that the step finds by itself. by: the step, where
-    it is not that of the rule's name."""
+    step picks by them. raw: files from outside that the step finds by itself."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -59,17 +59,12 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     chosen: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
-    by: str = ""
-
-    @property
-    def step(self) -> str:
-        """Its module in `ntkcond.steps`."""
-        return self.by or ("artefact" if self.rule in SPECS else self.rule)
 
     @property
     def modules(self) -> tuple[str, ...]:
         """Dotted names of the modules that make the outputs."""
-        return (f"ntkcond.steps.{self.step}", *self.chosen)
+        step = "artefact" if self.rule in SPECS else self.rule
+        return (f"ntkcond.steps.{step}", *self.chosen)
 
 
 class Graph:
@@ -102,7 +97,10 @@ class Graph:
         return Graph(self.config, self.project, left_out, self.folder)
 
     def job(self, rule: str, **wildcards: str) -> Job:
-        """The job of a rule for these wildcards, in their order in the path."""
+        """The job of a rule for these wildcards, in their order in the path; of a spectrum by the
+        rule of its data set's engine."""
+        if rule == "spectrum":
+            rule = settings.spectrum_rule(self.config, wildcards["dataset"])
         if rule in SPECS:
             outputs = (*(f"results/{rule}{s}" for s in SPECS[rule].files), _sidecar(rule))
         else:
@@ -234,17 +232,18 @@ class Graph:
         return {"inputs": self._samples(dataset), "settings": values}
 
     def _spectrum(self, dataset: str, network: str, depth: str) -> dict:
-        inputs = self._samples(dataset)
-        values = self._network_settings(dataset, network, depth)
-        experiment = settings.experiment(self.config, dataset)
-        if experiment["prove_smallest"]:
-            values["prove_smallest"] = True
-        engine = settings.engine(self.config, dataset)["engine"]
-        if engine != "local":  # it makes the kernels too
-            values["block"] = experiment["block"]
-            return {"inputs": inputs, "settings": values, "by": f"{engine}_spectrum"}
         kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
-        return {"inputs": {**inputs, "kernel": (kernel,)}, "settings": values}
+        inputs = {**self._samples(dataset), "kernel": (kernel,)}
+        values = self._network_settings(dataset, network, depth)
+        if settings.experiment(self.config, dataset)["prove_smallest"]:
+            values["prove_smallest"] = True
+        return {"inputs": inputs, "settings": values}
+
+    def _scalapack_spectrum(self, dataset: str, network: str, depth: str) -> dict:
+        """The same without a kernel file."""
+        values = self._spectrum(dataset, network, depth)["settings"]
+        values["block"] = settings.experiment(self.config, dataset)["block"]
+        return {"inputs": self._samples(dataset), "settings": values}
 
     def _closest_pair(self, dataset: str, network: str, depth: str) -> dict:
         values = self._network_settings(dataset, network, depth)

@@ -41,24 +41,18 @@ CLUSTER_THREADS = 8  # most nodes have as many cores, and soon have them free
 
 def need(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Need | None:
     """Memory of a job; None if the config does not determine its samples and features."""
-    return _at_sizes(NEEDS[_step(settings, rule, wildcards)], settings, rule, wildcards)
+    return _at_sizes(NEEDS[rule], settings, rule, wildcards)
 
 
 def work(settings: dict, rule: str, wildcards: Mapping[str, str]) -> Work | None:
     """What a job computes, reads and writes; None as in `need`."""
-    return _at_sizes(WORK[_step(settings, rule, wildcards)], settings, rule, wildcards)
+    return _at_sizes(WORK[rule], settings, rule, wildcards)
 
 
 def ranks(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int:
     """MPI ranks of a job; 0 of one without."""
-    mpi = _step(settings, rule, wildcards) == "scalapack_spectrum"
+    mpi = rule == "scalapack_spectrum"
     return config.engine(settings, wildcards["dataset"])["ranks"] if mpi else 0
-
-
-def _step(settings: dict, rule: str, wildcards: Mapping[str, str]) -> str:
-    """As `ntkcond.plan.graph.Job.step` of a computing rule."""
-    engine = config.engine(settings, wildcards["dataset"])["engine"]
-    return f"{engine}_spectrum" if rule == "spectrum" and engine != "local" else rule
 
 
 def memory(settings: dict, rule: str, wildcards: Mapping[str, str]) -> int | None:

@@ -55,6 +55,7 @@ if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=Fa
 STEP = "-m ntkcond.steps"
 PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
+BY_RANKS = ("scalapack_spectrum",)  # rules whose jobs are MPI ranks
 # pmix: how Open MPI's ranks find each other; without kill-on-bad-exit the ranks of a lost one wait.
 SRUN = "srun --mpi=pmix --kill-on-bad-exit=1"
 # In an environment that Snakemake made (--sdm conda), with the code of this one.
@@ -199,15 +200,29 @@ class Plan:
 
     @property
     def computing(self) -> dict[str, str]:
-        """For each computing rule what its jobs are called: {dataset}/{network}/depth{depth}."""
-        return {
-            rule: "/".join(pattern.removesuffix(".h5").split("/")[2:])
-            for rule, pattern in PATTERNS.items()
-        }
+        """For each rule of rules/computing.smk what its jobs are called, such as
+        {dataset}/{network}/depth{depth}."""
+        return {rule: _called(rule) for rule in PATTERNS if rule not in BY_RANKS}
+
+    @property
+    def uses_ranks(self) -> bool:
+        """Whether any data set needs rules/ranks.smk."""
+        return any(map(self._datasets_of, BY_RANKS))
+
+    def _datasets_of(self, rule: str) -> list[str]:
+        """Those whose spectra a rule computes."""
+        names = self.config["datasets"]
+        return [name for name in names if config.spectrum_rule(self.config, name) == rule]
+
+    def datasets(self, rule: str) -> dict[str, str]:
+        """Constraints on the wildcards of a computing rule: two make spectra, each of its own."""
+        if rule not in ("spectrum", *BY_RANKS):
+            return {}
+        return {"dataset": "|".join(self._datasets_of(rule)) or "(?!)"}
 
     def message(self, rule: str) -> str:
         """What a job says of itself: kernel digits relu depth2."""
-        return f"{rule} {self.computing[rule].replace('{', '{wildcards.').replace('/', ' ')}"
+        return f"{rule} {_called(rule).replace('{', '{wildcards.').replace('/', ' ')}"
 
     def output(self, rule: str, temp: Callable) -> str:
         """Of a computing rule: its file, or a temporary one."""
@@ -215,40 +230,33 @@ class Plan:
         return PATTERNS[rule] if keep else temp(PATTERNS[rule])
 
     def log(self, rule: str) -> str:
-        job = self.computing.get(rule)
-        return f"results/logs/{rule}/{job}.log" if job else f"results/logs/{rule}.log"
+        if rule not in PATTERNS:
+            return f"results/logs/{rule}.log"
+        made = "spectrum" if rule in BY_RANKS else rule
+        return f"results/logs/{made}/{_called(rule)}.log"
 
     def command(self, rule: str) -> Callable:
         """The step of a rule with its settings, and with options that change no result."""
         unrecorded: dict[str, object] = {}
+        if rule in requests.NEEDS and rule not in BY_RANKS:
+            unrecorded["device"] = self.config["device"]
         if rule in ("corpus", "dataset"):
             unrecorded["data_dir"] = self.asked.data_dir
         if rule == "sgd":
             unrecorded["checkpoint_minutes"] = self.config["training"]["checkpoint_minutes"]
+        step = "artefact" if rule in self.specs else rule
         folder = shlex.quote(str(self.asked.folder))
         there = "" if folder == "." else f"cd {folder} && "
 
-        def command(wildcards, output, threads, resources) -> str:
+        def command(wildcards, output) -> str:
             job = self.job(rule, wildcards)
-            how = {**unrecorded, **self._how(job, threads, resources)}
-            options = self.graph.command_line(job, how)
+            options = self.graph.command_line(job, unrecorded)
             mirrors = f" {self._mirrors}" if rule == "corpus" and self._mirrors else ""
             log = self.log(rule).format(**wildcards)
             files = f"--output {job.outputs[0]} --log {log}"
-            return f"{there}{self._steps}.{job.step} {options}{mirrors} {files}"
+            return f"{there}{self._steps}.{step} {options}{mirrors} {files}"
 
         return command
-
-    def _how(self, job: Job, threads: int, resources: Any) -> dict[str, object]:
-        """Options of a computing step that say where it computes."""
-        if job.rule not in PATTERNS:
-            return {}
-        ranks = requests.ranks(self.config, job.rule, job.wildcards)
-        if ranks:
-            each = threads if self._elsewhere() else max(1, threads // ranks)
-            return {"mpi": resources.mpi, "ranks": resources.tasks, "threads": each}
-        device = {"device": self.config["device"]} if job.rule in requests.NEEDS else {}
-        return {**device, "threads": threads}
 
     @property
     def _steps(self) -> str:
@@ -284,28 +292,21 @@ class Plan:
             cores = requests.ranks(self.config, rule, wildcards) or cores
             return requests.minutes(self.config, rule, wildcards, cores, attempt)
 
-        def gpus(wildcards) -> int:
-            return 0 if requests.ranks(self.config, rule, wildcards) else self._gpus(wildcards)
-
-        gpu = {"gpu": gpus} if rule in requests.NEEDS else {}
-        found = {"mem_mb": mem_mb, "runtime": runtime, **gpu, **self._mpi(rule)}
-        return {} if rule == "corpus" else found
-
-    def _mpi(self, rule: str) -> dict[str, Callable]:
-        """Resources of a rule that has jobs of MPI ranks: how they are started, how many they are,
-        and the memory of each, since nodes share them out."""
-        names = self.config["datasets"]
-        engines = {config.engine(self.config, name)["engine"] for name in names}
-        if rule != "spectrum" or engines == {"local"}:
+        if rule == "corpus":
             return {}
+        found = {"mem_mb": mem_mb, "runtime": runtime}
+        if rule in BY_RANKS:
+            return {**found, **self._of_ranks(rule)}
+        return {**found, "gpu": self._gpus} if rule in requests.NEEDS else found
+
+    def _of_ranks(self, rule: str) -> dict[str, Any]:
+        """How MPI ranks are started, how many, and the memory of each: nodes share them out."""
 
         def mpi(wildcards) -> str:
-            if not requests.ranks(self.config, rule, wildcards):
-                return ""
             return SRUN if self._elsewhere() else "mpirun"
 
         def tasks(wildcards) -> int:
-            return requests.ranks(self.config, rule, wildcards) or 1
+            return requests.ranks(self.config, rule, wildcards)
 
         def mem_mb_per_cpu(wildcards, attempt) -> int:
             return requests.megabytes_a_rank(self.config, rule, wildcards, attempt)
@@ -386,7 +387,7 @@ class Plan:
         if self.workflow.touch:
             self.freshness.accept(jobs)
             return
-        if any(job.step == "scalapack_spectrum" for job in jobs):
+        if any(job.rule in BY_RANKS for job in jobs):
             require_mpi()
         if self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
@@ -576,6 +577,11 @@ class _Ends(logging.Handler):
         text = record.getMessage()
         housekeeping = text.startswith(HOUSEKEEPING) or _event(record) == "job_finished"
         return not (_of_a_step(record) or housekeeping or text.endswith(SAID_BETTER))
+
+
+def _called(rule: str) -> str:
+    """The jobs of a computing rule, by its pattern."""
+    return "/".join(PATTERNS[rule].removesuffix(".h5").split("/")[2:])
 
 
 def _event(record: logging.LogRecord) -> str:

@@ -16,7 +16,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ntkcond.run.errors import UserError
-from ntkcond.run.machine import require_memory
+from ntkcond.run.machine import require_memory, use_threads
 from ntkcond.run.needs import Need
 
 if TYPE_CHECKING:
@@ -54,14 +54,16 @@ def require_mpi(command: str = "") -> None:
 
 
 def start(command: str, count: int, threads: int) -> None:
-    """Runs this step as so many ranks, with these threads each, and waits. command: mpirun or srun,
-    with options. Raises UserError with the error of a rank, or if one is lost."""
+    """Runs this step as so many ranks and waits. command: mpirun or srun, with options. threads: of
+    all ranks together; Slurm gives each its own. Raises UserError with the error of a rank, or if
+    one is lost."""
     require_mpi(command)
+    each = os.environ.get("SLURM_CPUS_PER_TASK", "1") if "srun" in command else threads // count
     module = sys.modules["__main__"].__spec__
     assert module
     # mpi4py's own start ends all ranks if one fails
     step = [sys.executable, "-m", "mpi4py", "-m", module.name, *sys.argv[1:]]
-    environment = {**SETTINGS, **os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+    environment = {**SETTINGS, **os.environ, "OPENBLAS_NUM_THREADS": str(each or 1)}
     environment.pop("NTKCOND_SNAKEMAKE", None)  # is not their parent, or not on their machine
     process = subprocess.Popen(
         [*shlex.split(command), "-n", str(count), *step, "--log", os.devnull, "--as-rank"],
@@ -93,6 +95,7 @@ def joined() -> "MPI.Intracomm":
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    use_threads(int(os.environ["OPENBLAS_NUM_THREADS"]))
     if comm.rank == 0:
         told = logging.StreamHandler(sys.stdout)
         told.addFilter(lambda record: record.levelno < logging.WARNING)

@@ -16,7 +16,6 @@ from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
 from ntkcond.run import command, ranks
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
-from ntkcond.run.machine import use_threads
 from ntkcond.run.needs import grid, ranks_need, require_ranks
 from ntkcond.run.progress import log, progress, timed
 from ntkcond.steps import network_options, spectra
@@ -110,10 +109,9 @@ def main(arguments: Namespace) -> None:
     """Writes what `spectrum` does, but for small kernels, which here count as large ones."""
     a = arguments
     if not a.as_rank:
-        ranks.start(a.mpi, a.ranks, a.threads or 1)
+        ranks.start(a.mpi, a.ranks, a.threads or a.ranks)
         return
     comm = ranks.joined()
-    use_threads(a.threads or 1)
     with read_hdf5(a.dataset) as file:
         job = Job(a, comm, file["x"])
         if comm.rank:
