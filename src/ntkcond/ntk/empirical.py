@@ -122,10 +122,14 @@ def empirical_ntk_half(factors: Sequence[LayerGradient]) -> Half:
 def ntk_between(
     rows: Sequence[LayerGradient], columns: Sequence[LayerGradient], out: Array
 ) -> None:
-    """The entries of K for two sets of samples, into `out`, (len(rows), len(columns))."""
-    functions = xp(out)
-    product, other = (functions.empty(out.shape, dtype=out.dtype) for _ in range(2))
-    _accumulate(rows, columns, out, product, other)
+    """The entries of K for two sets of samples, into `out`, (samples in rows, in columns)."""
+    functions, (height, n) = xp(out), out.shape
+    wide = WIDTH * tile_size(out)  # as wide as the widest tile: cached, until it is added up
+    for start in range(0, n, wide):
+        part = slice(start, min(start + wide, n))
+        shape = (height, part.stop - start)
+        product, other = (functions.empty(shape, dtype=out.dtype) for _ in range(2))
+        _accumulate(rows, [f.rows(part) for f in columns], out[:, part], product, other)
 
 
 def require_finite(values: np.ndarray, dataset: str, depth: int) -> None:

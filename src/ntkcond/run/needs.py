@@ -117,17 +117,18 @@ def ranks_need(
     linear: bool = False,
 ) -> Need:  # fmt: skip
     """The spectrum of an NTK over so many ranks, of all together: on each its entries, and the
-    factors of their rows and columns; on rank 0, to which the others are equal, the samples."""
+    factors of their rows and columns; on rank 0 Lanczos' vectors and, of a linear network, all
+    samples. Before, rank 0 alone looks for equal samples."""
     rows, columns = (_share(block, count) for count in grid(ranks))
     hidden = 0 if linear else depth
     factors = _factors(rows, features, hidden, width) + _factors(columns, features, hidden, width)
-    making = factors + 2 * FLOAT64 * TILE * rows
-    leading = FLOAT32 * samples * features + 30 * FLOAT64 * block
-    if linear:
-        leading += 4 * FLOAT64 * block * features
-    one = INTERPRETER + RANK + FLOAT64 * rows * columns + max(making, leading)
+    started = ranks * (INTERPRETER + RANK)
+    leading = 30 * FLOAT64 * block + (4 * FLOAT64 * block * features if linear else 0)
+    computing = ranks * (FLOAT64 * rows * columns + factors) + leading
+    comparing = 5 * FLOAT64 * block * features
     what = f"the spectrum of an NTK of {block} samples on {ranks} ranks"
-    return Need(what, ranks * one, "Lower block in the config, or use more machines")
+    hint = "Lower block in the config, or use more machines"
+    return Need(what, started + max(computing, comparing), hint)
 
 
 def _share(n: int, among: int) -> int:

@@ -80,7 +80,6 @@ class Job:
     def lead(self) -> None:
         """On rank 0."""
         a, n = self.a, self.n
-        blocks = self.x[: self.blocks * n].reshape(self.blocks, n, -1)
 
         def kernel(s: int, b: int) -> BlockCyclic:
             with timed("tiles of the kernel"):
@@ -98,7 +97,10 @@ class Job:
                 )
             return found
 
-        found = spectra.records(a, self.network, blocks, "cpu", kernel, residual)
+        def samples(b: int) -> np.ndarray:
+            return self.x[b * n : (b + 1) * n]
+
+        found = spectra.records(a, self.network, self.blocks, samples, "cpu", kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}, {self.comm.size} ranks"
         found = list(progress(found, len(a.seeds) * self.blocks, label))
         self.comm.bcast(None)

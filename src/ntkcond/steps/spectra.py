@@ -2,7 +2,7 @@
 
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import h5py
 import numpy as np
@@ -38,27 +38,29 @@ def add_proof(options: StepParser) -> None:
 def records(
     a: Namespace,
     network: MLP,
-    blocks: Sequence[np.ndarray],
+    blocks: int,
+    samples: Callable[[int], np.ndarray],
     device: Device,
     kernel: Callable[[int, int], Array | Symmetric],
     residual: Callable[[int, int, dict], float],
 ) -> Iterator[dict]:
-    """Of each seed and each block of samples. kernel: of a seed and block, by their numbers.
-    residual: ‖K v − λ_min v‖ of a large kernel's record, with K v from the gradients themselves;
-    not asked of a singular kernel, whose eigenvector is not computed."""
-    features = blocks[0].shape[1]
-    bounds = [rank_bound(block, network) for block in blocks]
+    """Of each seed and each block. samples: of a block, (n, d) float32, by its number. kernel: of a
+    seed and block, by their numbers. residual: ‖K v − λ_min v‖ of a large kernel's record, with K v
+    from the gradients themselves; not asked of a singular kernel, whose eigenvector is not
+    computed."""
+    bounds = [rank_bound(samples(b), network) for b in range(blocks)]
+    features = samples(0).shape[1]
     relative = rounding(network, features)
     for s, seed in enumerate(a.seeds):
         linear = None
         if network.is_linear:
             weights = network.initial_weights(seed, features, device)
             linear = with_norm(network.linear_factor(weights))
-        for b, block in enumerate(blocks):
+        for b in range(blocks):
             made = kernel(s, b)
             large = isinstance(made, Symmetric)
             if linear:
-                moved = put(network.with_bias(block.astype(np.float64)), device)
+                moved = put(network.with_bias(samples(b).astype(np.float64)), device)
                 error = relative * linear_size(moved, linear) ** 2
                 record = linear_spectrum_record(made, bounds[b], relative, moved, linear)
             else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K

@@ -61,7 +61,8 @@ def main(arguments: Namespace) -> None:
                 )
             return found
 
-        found = spectra.records(a, network, inputs, device, kernel, residual)
+        samples = inputs.__getitem__
+        found = spectra.records(a, network, blocks, samples, device, kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
         found = list(progress(found, seeds * blocks, label))
     spectra.write(a, found, n, *x.shape)
