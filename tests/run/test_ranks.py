@@ -101,6 +101,24 @@ def test_what_mpirun_itself_says_is_told(folder):
     assert step.returncode == 1
 
 
+def test_a_scalapack_that_is_not_there_is_named(folder, monkeypatch):
+    monkeypatch.setenv("SCALAPACK_LIB_PATH", "/no/such/libscalapack.so")
+    said = start(folder).communicate()[1]
+    assert said.startswith("ntkcond: engine: scalapack finds no ScaLAPACK. SCALAPACK_LIB_PATH is")
+    assert "'/no/such/libscalapack.so'" in said and said.count("\n") == 1
+
+
+def test_ranks_that_do_not_find_each_other_are_refused(folder):
+    """As with the mpirun of another MPI: each is alone."""
+    alone = folder / "mpirun"
+    alone.write_text('#!/bin/sh\nshift 2\nexec "$@"\n', "utf-8")
+    alone.chmod(0o755)
+    step = start(folder, f"--mpi={alone}")
+    said = step.communicate()[1]
+    assert said.startswith("ntkcond: 2 ranks were started, and MPI knows of 1.")
+    assert not (folder / "output.h5").exists()
+
+
 def test_what_is_missing_is_named_with_where_to_get_it(monkeypatch):
     ranks.require_mpi()
     with pytest.raises(UserError, match="needs no-such-mpirun, which this environment lacks"):

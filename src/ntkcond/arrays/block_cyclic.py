@@ -77,7 +77,7 @@ class Tiles:
     def __init__(self, grid: Grid, n: int) -> None:
         self.grid, self.n = grid, n
         self.rows, self.columns = grid.mine(n)
-        # NumPy has no empty array in column-major order: one without rows has a row of no use
+        # ScaLAPACK wants a column of one entry at least, also of a rank that has none
         self._all = np.zeros((max(1, len(self.rows)), max(1, len(self.columns))), order="F")
         self.own = self._all[: len(self.rows), : len(self.columns)]
         _, *self._diagonal = np.intersect1d(self.rows, self.columns, return_indices=True)
@@ -118,7 +118,7 @@ class Tiles:
                     whole[columns] += band.T @ v[rows]
         i, j = self._diagonal  # which counted twice
         whole[self.rows[i]] -= self.own[i, j] * v[self.rows[i]]
-        return self.grid.comm.reduce(whole)
+        return self._sum(whole)
 
     def factorise(self) -> bool:
         """By pdpotrf, in place."""
@@ -161,7 +161,13 @@ class Tiles:
         """(n,) on rank 0, from the values of each rank."""
         whole = np.zeros(self.n)
         whole[rows] = values
-        return self.grid.comm.reduce(whole)
+        return self._sum(whole)
+
+    def _sum(self, whole: np.ndarray) -> np.ndarray | None:
+        """Over the ranks, on rank 0."""
+        total = np.empty_like(whole) if self.grid.comm.rank == 0 else None
+        self.grid.comm.Reduce(whole, total)
+        return total
 
 
 class BlockCyclic(Symmetric):

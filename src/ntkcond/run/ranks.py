@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ntkcond")
 PACKAGES = ("mpi4py", "scalapack4py")  # of the extra
-SET_UP = "docs/scaling.md, “More than one machine”, says how to install both"
+SET_UP = "See “More than one machine” in docs/scaling.md"
 # Of Open MPI 4 and 5. More ranks than cores are no mistake of a test; ranks bound to cores would
 # share them with those of another job; whoever runs Snakemake as root, in a container, means it.
 SETTINGS = {
@@ -75,7 +75,7 @@ def start(command: str, count: int, threads: int) -> None:
     for line in map(str.rstrip, process.stdout):
         if line.startswith("ntkcond: "):
             errors.append(line.removeprefix("ntkcond: "))
-        elif line:
+        elif line.strip("-"):
             log.info("%s", line)
             lost, last = lost or LOST.search(line), line
     status = process.wait()
@@ -90,11 +90,17 @@ def start(command: str, count: int, threads: int) -> None:
         raise UserError(f"{command} ended with status {status}: {last}")
 
 
-def joined() -> "MPI.Intracomm":
-    """MPI's ranks, as one of them: the first tells the step what it logs. Ends with the step."""
+def joined(count: int) -> "MPI.Intracomm":
+    """The ranks, as one of them: the first tells the step what it logs. Ends with the step. Raises
+    UserError if they do not find each other."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    if comm.size != count:
+        raise UserError(
+            f"{count} ranks were started, and MPI knows of {comm.size}. The command that starts"
+            f" them is of another MPI than mpi4py's, {MPI.get_vendor()[0]}. {SET_UP}"
+        )
     use_threads(int(os.environ["OPENBLAS_NUM_THREADS"]))
     if comm.rank == 0:
         told = logging.StreamHandler(sys.stdout)

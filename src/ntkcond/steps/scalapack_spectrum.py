@@ -35,7 +35,10 @@ class Job:
         try:
             self.grid = Grid(comm, *grid(comm.size))
         except OSError as error:
-            raise UserError(f"engine: scalapack finds none: {error}. {ranks.SET_UP}") from None
+            why = " ".join(str(error).split())
+            raise UserError(
+                f"engine: scalapack finds no ScaLAPACK. {why}. {ranks.SET_UP}"
+            ) from None
         self.tiles: Tiles | None = None
 
     def together(self, name: str, *arguments: object) -> Any:
@@ -113,7 +116,7 @@ def main(arguments: Namespace) -> None:
     if not a.as_rank:
         ranks.start(a.mpi, a.ranks, a.threads or a.ranks)
         return
-    comm = ranks.joined()
+    comm = ranks.joined(a.ranks)
     with read_hdf5(a.dataset) as file:
         job = Job(a, comm, file["x"])
         if comm.rank:
