@@ -11,11 +11,12 @@ from small_networks import mlp
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
-    "runs": 14, "epochs": 20, "test_samples": 10_000,
+    "runs": 14, "epochs": 20, "test_samples": 10_000, "ranks": 6,
 }  # fmt: skip
 WORK = {
     cluster.kernel_work: ("block", "samples", "features", "depth", "width", "seeds"),
     cluster.spectrum_work: ("block", "samples", "features", "depth", "width", "seeds"),
+    cluster.ranks_work: ("block", "samples", "features", "depth", "width", "seeds", "ranks"),
     cluster.angle_work: ("samples", "features", "depth", "width", "seeds"),
     cluster.train_work: (
         "samples",

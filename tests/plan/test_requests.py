@@ -2,19 +2,23 @@
 
 import copy
 
+import numpy as np
 import pytest
 import yaml
 from snakemake.utils import update_config
 
+from ntkcond.arrays.block_cyclic import BLOCK
 from ntkcond.plan import cluster, requests
 from ntkcond.plan.graph import PATTERNS
 from ntkcond.run import needs
+from ntkcond.run.errors import UserError
 from workflow import ROOT
 
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 OVERLAY = {
     "seeds": [1, 2, 3],
     "width": 256,
+    "ranks": 6,
     "block": 500,
     "datasets": {
         "mine": {"file": "mine.npz", "block": 100},
@@ -61,6 +65,11 @@ JOBS = {
         needs.spectrum_need(500, depth=4, width=256, **MNIST),
         cluster.spectrum_work(500, depth=4, width=256, seeds=3, **MNIST),
     ),
+    "scalapack_spectrum": (
+        of(),
+        needs.ranks_need(500, depth=4, width=256, ranks=6, **MNIST),
+        cluster.ranks_work(500, depth=4, width=256, seeds=3, ranks=6, **MNIST),
+    ),
     "closest_pair": (
         of(),
         needs.angle_need(depth=4, width=256, **MNIST),
@@ -101,8 +110,9 @@ def test_a_job_asks_for_what_its_sizes_need(rule):
     wildcards, need, work = JOBS[rule]
     assert requests.need(config(), rule, wildcards) == need
     for attempt in (1, 3):
+        cuda = 0 if rule == "scalapack_spectrum" else needs.CUDA
         asked = requests.megabytes(config(device="cuda"), rule, wildcards, attempt)
-        assert asked == cluster.megabytes(need.bytes + needs.CUDA, attempt)
+        assert asked == cluster.megabytes(need.bytes + cuda, attempt)
         asked = requests.megabytes(config(), rule, wildcards, attempt)
         assert asked == cluster.megabytes(need.bytes, attempt)
         assert asked * 1e6 > need.bytes
@@ -193,12 +203,50 @@ def test_every_computing_rule_has_requests():
         ("closest_pair", of("mine"), 16, 8),  # of an unknown number
         ("sweep", of("mnist", sweep="width"), 1, 1),
         ("sweep", of("mnist", sweep="samples"), 16, 8),  # up to 5000
+        ("scalapack_spectrum", of("mnist"), 6, 1),  # a core for each rank
         ("sgd", of("mnist"), 16 // (5 + 5), 8),  # all depths of two sets side by side
     ],
 )
 def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, here, elsewhere):
     assert requests.threads(config(), rule, wildcards, cores=16) == here
     assert requests.threads(config(), rule, wildcards, cores=None) == elsewhere
+
+
+def test_memory_of_ranks_is_shared_out_among_them():
+    six, bytes_ = config(), needs.ranks_need(500, depth=4, width=256, ranks=6, **MNIST).bytes
+    assert requests.ranks(six, "scalapack_spectrum", of()) == 6
+    asked = requests.megabytes_a_rank(six, "scalapack_spectrum", of(), 1)
+    assert asked == cluster.megabytes(bytes_ // 6, 1)
+    assert requests.memory(config(device="cuda"), "scalapack_spectrum", of()) == bytes_
+    unknown = requests.megabytes_a_rank(six, "scalapack_spectrum", of("mine"), 2)
+    assert unknown == 2 * cluster.UNKNOWN_MEGABYTES
+
+
+@pytest.mark.parametrize(
+    ("n", "least"), [(500, 1), (46_340, 1), (46_341, 2), (60_000, 2), (100_000, 5), (10**6, 468)]
+)
+def test_fewer_ranks_than_32_bits_allow_are_refused(n, least):
+    assert needs.least_ranks(n) == least
+    assert needs.entries_of_rank(n, least) < 2**31
+    needs.require_ranks(least, n)
+    for fewer in range(max(1, least - 3), least):
+        with pytest.raises(UserError, match=f"Set ranks to {least} or more"):
+            needs.require_ranks(fewer, n)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 16])
+@pytest.mark.parametrize("n", [1, 100, 128, 1000, 5001])
+def test_no_rank_has_more_entries_than_the_first(n, ranks):
+    rows, columns = needs.grid(ranks)
+    assert rows <= columns and rows * columns == ranks
+
+    def entries(row: int, column: int) -> int:
+        tile = np.arange(n) // BLOCK
+        return int((tile % rows == row).sum() * (tile % columns == column).sum())
+
+    found = [entries(row, column) for row in range(rows) for column in range(columns)]
+    assert sum(found) == n**2
+    assert max(found) == found[0] == needs.entries_of_rank(n, ranks)
 
 
 def test_large_blocks_take_all_threads():
