@@ -246,7 +246,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
-    yield "docs/scaling.md", list(rows_of_whole_jobs())
+    yield "docs/scaling.md", [*rows_of_whole_jobs(), *rows_of_ranks()]
 
 
 def cells(row: Iterable[object]) -> str:
@@ -424,6 +424,17 @@ def rows_of_whole_jobs() -> Iterator[str]:
     ):  # fmt: skip
         cells = (f"{{={numbers.loc[name, column]}}}" for name in sets)
         yield f"| {words} | {' | '.join(cells)} |"
+
+
+def rows_of_ranks() -> Iterator[str]:
+    """MPI ranks beside one process, L = 3: time of each part, memory of a rank, λ_min."""
+    for row in table("ranks.csv").query("depth == 3").itertuples():
+        ranks = f"{{={row.ranks}}}" if row.ranks else "one process"
+        times = f"{{={row.kernel_s}}} | {{={row.factor_s}}} | {{={row.lambda_min_s}}}"
+        share = f"{{={row.factor_of_rate}}}"
+        memory = f"{{={row.peak_mb} MB}}"
+        found = f"{{={row.lambda_min}}} | {{={row.lambda_min_error}}}"
+        yield f"| {{={row.n}}} | {ranks} | {times} | {share} | {memory} | {found} |"
 
 
 def rows_of_requests() -> Iterator[str]:

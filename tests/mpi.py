@@ -47,10 +47,10 @@ def until(found, seconds: float = 60):
 
 
 def ranks_of(folder: Path) -> list[psutil.Process]:
-    """Those that work on files in this folder."""
+    """Ranks, and what starts them, that work in this folder or on files in it."""
     return [
         process
-        for process in psutil.process_iter(["cmdline"])
+        for process in psutil.process_iter(["cmdline", "cwd"])
         if "--as-rank" in (words := process.info["cmdline"] or [])
-        and any(str(folder) in word for word in words)
+        and (process.info["cwd"] == str(folder) or any(str(folder) in word for word in words))
     ]

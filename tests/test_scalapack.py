@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 import mpi
+from ntkcond.run.needs import ranks_need
 from workflow import (
     SMALL,
     at_the_keyboard,
@@ -97,13 +99,14 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     overlay = json.dumps({"synthetic": {"samples": LARGE, "block": "all"}})
     given = ("--config", f"datasets={overlay}", "width=100")  # more weights than samples
     options = command(spectrum, "--directory", "runs/lost", *given)
-    log = by_ranks / "runs/lost/results/logs/spectrum/synthetic/relu/depth2.log"
+    folder = by_ranks / "runs/lost"
+    log = folder / "results/logs/spectrum/synthetic/relu/depth2.log"
     run = subprocess.Popen(
         options, cwd=by_ranks, env=environment(by_ranks), preexec_fn=at_the_keyboard,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     mpi.until(lambda: log.exists() and "λ_max: done" in log.read_text("utf-8"))
-    found = [one for one in mpi.ranks_of(Path("depth2.h5")) if "python" in one.name()]
+    found = [one for one in mpi.ranks_of(folder) if "python" in one.name()]
     os.kill(found[-1].pid, signal.SIGKILL)
     said = run.communicate()[0]
     assert run.returncode == 1
@@ -113,7 +116,10 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     assert last[1].startswith("    rank 1 of 2 was lost (signal 9), and the others were ended.")
     assert last[2].startswith("    log: ")
     assert len(last) == 3
-    assert not list((by_ranks / "runs/lost").rglob("*depth2.h5*"))
-    assert not mpi.ranks_of(Path("depth2.h5"))
+    assert not list(folder.rglob("*depth2.h5*"))
+    assert not mpi.ranks_of(folder)
     subprocess.run(options, cwd=by_ranks, env=environment(by_ranks), check=True)
-    assert (by_ranks / "runs/lost" / spectrum).exists()
+    assert (folder / spectrum).exists()
+    (peak,) = re.findall(r"peak memory of a rank: \d+ to (\d+) MB", log.read_text("utf-8"))
+    needed = ranks_need(LARGE, LARGE, 5, 2, 100, ranks=2).bytes / 2
+    assert 0.4 * needed < int(peak) * 1e6 < needed
