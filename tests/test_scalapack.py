@@ -89,8 +89,8 @@ def test_too_few_ranks_are_refused_at_the_start(by_ranks):
     done = snakemake(by_ranks, "-n", TABLE, "--config", f"datasets={overlay}", check=False)
     assert done.returncode == 1
     assert (
-        "ntkcond: ranks: 2 are too few for an NTK of 100000 samples. ScaLAPACK counts the entries"
-        " of a rank in 32 bits. Set ranks to 5 or more"
+        "ntkcond: ranks: 2 are too few for an NTK of 100000 samples. ScaLAPACK numbers the entries"
+        " of a rank by 32 bits. Set ranks to 5"
     ) in done.stdout + done.stderr
 
 

@@ -8,7 +8,7 @@ from on_ranks import KAPPAS, SIZES, N, conditioned, definite
 
 UNIT_ROUNDOFF = 2.0**-53
 EXTENDED = np.finfo(np.longdouble).eps < 1e-18
-RANKS = (1, 2, 3, 4)
+RANKS = (1, 2, 3, 4, 6)
 
 
 @pytest.fixture(scope="module", params=RANKS)
@@ -97,5 +97,4 @@ def test_a_matrix_that_rounding_leaves_indefinite_is_not_resolved(found):
 def test_the_bound_asks_the_library_how_it_adds(found):
     """Reference ScaLAPACK adds sums of terms; with one that does not, p is that of any order."""
     assert found["sums_apart"]
-    assert not found["plain"]
-    assert found["plain_roundings"] == N + 2
+    assert (found["plain"] == N + 2).all()

@@ -230,8 +230,14 @@ def test_fewer_ranks_than_32_bits_allow_are_refused(n, least):
     assert needs.entries_of_rank(n, least) < 2**31
     needs.require_ranks(least, n)
     for fewer in range(max(1, least - 3), least):
-        with pytest.raises(UserError, match=f"Set ranks to {least} or more"):
+        with pytest.raises(UserError, match=f"Set ranks to {least}$"):
             needs.require_ranks(fewer, n)
+
+
+def test_more_ranks_in_one_row_are_refused_too():
+    """479 is a prime: each would have a column of tiles more than it can count."""
+    with pytest.raises(UserError, match=r"ranks: 479 are too few .* Set ranks to 480$"):
+        needs.require_ranks(479, 10**6)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 16])

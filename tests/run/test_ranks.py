@@ -88,8 +88,8 @@ def test_an_error_of_the_ranks_is_that_of_the_step(folder):
         file["x"] = np.ones((50_000, 1), np.float32)
     step = start(folder, "--ranks=1")
     assert step.communicate()[1] == (
-        "ntkcond: ranks: 1 is too few for an NTK of 50000 samples. ScaLAPACK counts the entries of"
-        " a rank in 32 bits. Set ranks to 2 or more\n"
+        "ntkcond: ranks: 1 is too few for an NTK of 50000 samples. ScaLAPACK numbers the entries of"
+        " a rank by 32 bits. Set ranks to 2\n"
     )
     assert step.returncode == 1
 
@@ -106,6 +106,45 @@ def test_a_scalapack_that_is_not_there_is_named(folder, monkeypatch):
     said = start(folder).communicate()[1]
     assert said.startswith("ntkcond: engine: scalapack finds no ScaLAPACK. SCALAPACK_LIB_PATH is")
     assert "'/no/such/libscalapack.so'" in said and said.count("\n") == 1
+
+
+def test_an_mpi_that_is_not_there_is_named(folder, monkeypatch):
+    monkeypatch.setenv("MPI4PY_LIBMPI", "/no/such/libmpi.so")
+    said = start(folder).communicate()[1]
+    assert said.startswith("ntkcond: engine: scalapack finds no MPI. cannot load MPI library")
+    assert said.count("\n") == 1
+
+
+def test_more_ranks_than_samples_give_the_same(folder):
+    found = []
+    for count in (1, 3):
+        step = start(folder, "--block=2", f"--ranks={count}")
+        assert (step.communicate()[1], step.returncode) == ("", 0)
+        with h5py.File(folder / "output.h5") as file:
+            found.append([file[name][:] for name in ("lambda_min", "lambda_max", "kappa")])
+            assert (file["smallest_residual"][:] <= file["lambda_min_error"][:]).all()
+            assert tuple(file.attrs["rank_grid"]) == (1, count)
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+# Open MPI 4.1's and Slurm 22.05's own words, as seen; those of memory and MPICH by their sources.
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).",
+            "rank 1 of 4 was lost (signal 9)",
+        ),
+        ("srun: error: node1: task 1: Killed", "rank 1 of 4 was lost (Killed)"),
+        ("srun: error: node1: tasks 0-1: Out Of Memory", "rank 0-1 of 4 was lost (Out Of Memory)"),
+        ("=   RANK 2 PID 1234 RUNNING AT node1", "rank 2 of 4 was lost, and"),
+        ("srun: error: Unable to allocate", "srun ended with status 9: srun: error: Unable to"),
+        ("words", "srun ended with status 9: words"),
+    ],
+)
+def test_how_a_rank_was_lost_is_told(said, told):
+    before = ["a word"] if "error" in said or "rank" in said.lower() else []
+    assert ranks._end("srun", 4, 9, [*before, said, "a last word"]).startswith(told)
 
 
 def test_ranks_that_do_not_find_each_other_are_refused(folder):

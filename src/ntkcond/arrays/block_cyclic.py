@@ -1,8 +1,8 @@
 """Symmetric matrices over the ranks of MPI: ScaLAPACK's Cholesky factor and solves, and products.
 
 Of n × n numbers each rank has its tiles, BLOCK × BLOCK, in block-cyclic order (ScaLAPACK Users'
-Guide, 4.3). Rank 0 leads: what it asks of the matrix, all ranks do together. ScaLAPACK keeps a
-symmetric matrix in full, and counts a rank's numbers in 32 bits.
+Guide, 4.3). Rank 0 leads: what it asks of the matrix, all ranks do together. ScaLAPACK stores a
+symmetric matrix whole, and numbers the entries of a rank by 32 bits.
 """
 
 import ctypes
@@ -19,10 +19,7 @@ from ntkcond.arrays.symmetric import Symmetric, Track, untracked
 
 BLOCK = 128  # rows and columns of a tile
 BAND = 512  # rows and columns at once in a product
-# PBLAS updates a matrix by so many columns at a time (its pilaenv.f), and in triangular solves by
-# twice as many for each row or column of ranks: so many terms are summed before they are added to
-# an entry. `Grid.sums_apart` asks the library at hand.
-SUMMED = 32
+LOGICAL = 32  # columns at once in a part of PBLAS (its pilaenv.f)
 
 
 class Grid:
@@ -46,40 +43,48 @@ class Grid:
 
     @functools.cached_property
     def sums_apart(self) -> bool:
-        """Whether SUMMED terms are added to an entry at once. All ranks must ask together.
+        """Whether terms are summed before they are added to an entry: BLOCK of them in the factor,
+        LOGICAL or more in solves. All ranks must ask together.
 
-        In the last rows of a planted matrix, ones are subtracted from −2⁵⁷, whose neighbours are 32
-        away: one by one they would be lost, sums of 32 are not. So an entry of the factor tells how
-        the library adds, and so does a solve with it.
+        In planted matrices, ones are subtracted from −2⁵⁹ or −2⁵⁷, whose neighbours are 128 and 32
+        away. One by one they would be lost; sums of so many are not.
         """
-        ones, start = 4 * BLOCK, -(2.0**57)
-        planted = Tiles(self, ones + 2)
-        for panel, rows, columns in planted.panels():
-            row, column = np.meshgrid(planted.rows[rows], planted.columns[columns])
-            panel[:] = np.where(row == column, 1.0, row >= ones)
-            panel[(row == ones) & (column == ones)] += ones
-            panel[(row == ones + 1) & (column == ones)] = start
-            panel[(row == ones + 1) & (column == ones + 1)] = 2.0**120
-        if not planted.factorise():
-            return False
-        own = np.ix_(planted.rows == ones + 1, planted.columns == ones)
-        entry = self.comm.allreduce(float(planted.own[own].sum()))
-        right = np.ones(ones + 2)
-        right[ones:] = start, (start - ones) ** 2  # of which hardly anything is left to solve for
-        solved = self.comm.bcast(planted.solve(right))[ones]
-        return bool(entry == solved == start - ones)
+        half, n = 4 * BLOCK, 8 * BLOCK
+        index = np.arange(n)
+        start = -(2.0**59)
+        matrix = Tiles(self, n)
+        for panel, rows, columns in matrix.panels():
+            row, column = np.meshgrid(matrix.rows[rows], matrix.columns[columns])
+            panel[:] = (row == column) | (row >= half) & (column < half)
+            panel[(row == half) & (column == half)] += half
+            panel[(row > half) & (column == half)] = start
+            panel[(row > half) & (row == column)] = 2.0**130
+        found = matrix.factorise()
+        entries = matrix.entries[np.ix_(matrix.rows > half, matrix.columns == half)]
+        found &= bool((entries == start - half).all())
+
+        start = -(2.0**57)
+        lower = Tiles(self, n)
+        for panel, rows, columns in lower.panels():
+            row, column = np.meshgrid(lower.rows[rows], lower.columns[columns])
+            panel[:] = (row == column) | (row >= half) & (column < half)
+        for transposed in (False, True):
+            last = index < half if transposed else index >= half  # of the substitution
+            solved = self.comm.bcast(lower.substitute(np.where(last, start, 1.0), transposed))
+            found &= bool((solved[last] == start - half).all())
+        return all(self.comm.allgather(found))
 
 
 class Tiles:
-    """Those of a matrix of zeros, to be filled; every rank calls each method. own: the entries
+    """Those of a matrix of zeros, to be filled; every rank calls each method. entries: those
     [rows, columns] of this rank, column-major; above the diagonal they mean nothing."""
 
     def __init__(self, grid: Grid, n: int) -> None:
         self.grid, self.n = grid, n
         self.rows, self.columns = grid.mine(n)
-        # ScaLAPACK wants a column of one entry at least, also of a rank that has none
-        self._all = np.zeros((max(1, len(self.rows)), max(1, len(self.columns))), order="F")
-        self.own = self._all[: len(self.rows), : len(self.columns)]
+        # ScaLAPACK wants one entry at least, also of a rank that has none
+        self._stored = np.zeros((max(1, len(self.rows)), max(1, len(self.columns))), order="F")
+        self.entries = self._stored[: len(self.rows), : len(self.columns)]
         _, *self._diagonal = np.intersect1d(self.rows, self.columns, return_indices=True)
 
     def panels(self) -> Iterator[tuple[np.ndarray, slice, slice]]:
@@ -90,7 +95,7 @@ class Tiles:
             columns = slice(start, min(start + BLOCK, len(self.columns)))
             rows = slice(int(np.searchsorted(self.rows, self.columns[start])), len(self.rows))
             if rows.start < rows.stop:
-                panel = self.own.T[columns, rows]
+                panel = self.entries.T[columns, rows]
                 yield panel, rows, columns
                 if self.rows[rows.start] == self.columns[start]:
                     square = panel[:, : len(panel)]
@@ -99,11 +104,11 @@ class Tiles:
     def diagonal(self) -> np.ndarray | None:
         """(n,), on rank 0."""
         i, j = self._diagonal
-        return self._joined(self.rows[i], self.own[i, j])
+        return self._joined(self.rows[i], self.entries[i, j])
 
     def add_to_diagonal(self, shift: float) -> None:
         i, j = self._diagonal
-        self.own[i, j] += shift
+        self.entries[i, j] += shift
 
     def product(self, v: np.ndarray) -> np.ndarray | None:
         """K v on rank 0; v: the same on all. By bands: a term passes through BAND + n/BAND
@@ -113,48 +118,72 @@ class Tiles:
             for r in range(0, len(self.rows), BAND):
                 rows, columns = self.rows[r : r + BAND], self.columns[c : c + BAND]
                 if rows[-1] >= columns[0]:
-                    band = self.own[r : r + BAND, c : c + BAND]
+                    band = self.entries[r : r + BAND, c : c + BAND]
                     whole[rows] += band @ v[columns]
                     whole[columns] += band.T @ v[rows]
         i, j = self._diagonal  # which counted twice
-        whole[self.rows[i]] -= self.own[i, j] * v[self.rows[i]]
+        whole[self.rows[i]] -= self.entries[i, j] * v[self.rows[i]]
         return self._sum(whole)
 
     def factorise(self) -> bool:
         """By pdpotrf, in place."""
         info = ctypes.c_int()
         layout = self._layout(self.n)
-        self.grid.library.pdpotrf("L", self.n, self._all, 1, 1, layout, info)
+        self.grid.library.pdpotrf("L", self.n, self._stored, 1, 1, layout, info)
         return info.value == 0
 
     def solve(self, v: np.ndarray) -> np.ndarray | None:
         """K⁻¹ v on rank 0, by pdpotrs; v: the same on all."""
-        info = ctypes.c_int()
-        right = np.zeros((len(self._all), 1), order="F")
-        first = self.grid.column == 0  # which has the right-hand side
-        rows = self.rows if first else self.rows[:0]
-        right[: len(rows), 0] = v[rows]
+        right, info = self._right(v), ctypes.c_int()
         self.grid.library.pdpotrs(
-            "L", self.n, 1, self._all, 1, 1, self._layout(self.n),
+            "L", self.n, 1, self._stored, 1, 1, self._layout(self.n),
             right, 1, 1, self._layout(1), info,
         )  # fmt: skip
-        return self._joined(rows, right[: len(rows), 0])
+        return self._left(right)
+
+    def substitute(self, v: np.ndarray, transposed: bool) -> np.ndarray | None:
+        """L⁻¹ v, or L⁻ᵀ v, on rank 0, by pdtrsm, which pdpotrs calls; v: the same on all."""
+        right = self._right(v)
+        self.grid.library.pdtrsm(
+            "L", "L", "T" if transposed else "N", "N", self.n, 1, 1.0,
+            self._stored, 1, 1, self._layout(self.n), right, 1, 1, self._layout(1),
+        )  # fmt: skip
+        return self._left(right)
 
     def roundings(self) -> int:
-        """p. Sums of up to 2 SUMMED terms for each row and column of ranks; these sums, added to an
-        entry, one for SUMMED terms at most; a tile's own factor and its solve; two for a division.
-        A library that adds otherwise: as many as there are terms, in whatever order they are added
-        (Higham, Thms 8.5 and 10.3)."""
+        """p, by the order of sums in ScaLAPACK's reference implementation.
+
+        Factor: BLOCK in a sum of terms, one for each of these sums, BLOCK in a tile's factor.
+        Solves, with R rows and C columns of ranks: windows of 2 LOGICAL lcm(R, C) columns; the
+        terms of a rank in one, one for each window, one for each tile in it, and the reduction over
+        a row or a column of ranks. One rank alone takes LOGICAL columns at a time. Two for a
+        division. A library that adds otherwise: as many as there are terms, in whatever order they
+        are added (Higham, Thms 8.5 and 10.3).
+        """
         any_order = self.n + 2
         if not self.grid.sums_apart:
             return any_order
-        terms = 2 * SUMMED * (self.grid.rows + self.grid.columns)
-        return min(any_order, 2 * BLOCK + terms + math.ceil(self.n / SUMMED) + 2)
+        rows, columns = self.grid.rows, self.grid.columns
+        at_once = LOGICAL if rows * columns == 1 else BLOCK
+        over_ranks = (2 * LOGICAL + 1) * (rows + columns) + math.lcm(rows, columns)
+        return min(any_order, 2 * BLOCK + math.ceil(self.n / at_once) + over_ranks + 2)
+
+    def _right(self, v: np.ndarray) -> np.ndarray:
+        """A right-hand side, which the first column of ranks has."""
+        right = np.zeros((len(self._stored), 1), order="F")
+        if self.grid.column == 0:
+            right[: len(self.rows), 0] = v[self.rows]
+        return right
+
+    def _left(self, right: np.ndarray) -> np.ndarray | None:
+        """What has replaced it, on rank 0."""
+        rows = self.rows if self.grid.column == 0 else self.rows[:0]
+        return self._joined(rows, right[: len(rows), 0])
 
     def _layout(self, columns: int) -> Any:
         """ScaLAPACK's description of (n, columns) numbers."""
         return self.grid.library.make_blacs_desc(
-            self.grid.context, self.n, columns, BLOCK, BLOCK, lld=len(self._all)
+            self.grid.context, self.n, columns, BLOCK, BLOCK, lld=len(self._stored)
         )
 
     def _joined(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray | None:
@@ -171,11 +200,11 @@ class Tiles:
 
 
 class BlockCyclic(Symmetric):
-    """The matrix as rank 0 uses it. together: calls a method of `Tiles`, by its name and arguments,
-    on every rank."""
+    """The matrix as rank 0 uses it. roundings: of its tiles. together: calls a method of `Tiles`,
+    by its name and arguments, on every rank."""
 
-    def __init__(self, n: int, together: Callable[..., Any]) -> None:
-        self._n, self._together = n, together
+    def __init__(self, n: int, roundings: int, together: Callable[..., Any]) -> None:
+        self._n, self._roundings, self._together = n, roundings, together
 
     @property
     def n(self) -> int:
@@ -187,8 +216,7 @@ class BlockCyclic(Symmetric):
 
     @property
     def roundings(self) -> int:
-        """See `Tiles.roundings`."""
-        return self._together("roundings")
+        return self._roundings
 
     def add_to_diagonal(self, shift: float) -> None:
         self._together("add_to_diagonal", shift)
@@ -197,7 +225,7 @@ class BlockCyclic(Symmetric):
         return self._together("product", v)
 
     def factorise(self, track: Track = untracked) -> bool:
-        """In one call of ScaLAPACK, which tells no progress."""
+        """In one call of ScaLAPACK, without a progress of its own."""
         (found,) = [self._together("factorise") for _ in track([None], 1)]
         return found
 
@@ -206,10 +234,15 @@ class BlockCyclic(Symmetric):
 
 
 def _scalapack() -> ctypes.CDLL:
-    """Debian has one for each MPI; else that of SCALAPACK_LIB_PATH, MKLROOT or the system."""
+    """That of SCALAPACK_LIB_PATH or MKLROOT, else of this MPI (Debian has one for each), else of
+    the system."""
     from mpi4py import MPI
     from scalapack4py.library_loader import load_scalapack
 
+    if os.environ.keys() & {"SCALAPACK_LIB_PATH", "MKLROOT"}:
+        return load_scalapack()
     vendor = MPI.get_vendor()[0].replace(" ", "").lower()  # openmpi, mpich
-    of_vendor = ctypes.util.find_library(f"scalapack-{vendor}")
-    return load_scalapack(None if "SCALAPACK_LIB_PATH" in os.environ else of_vendor)
+    for name in (f"scalapack-{vendor}", "scalapack"):
+        if path := ctypes.util.find_library(name):
+            return load_scalapack(path)
+    raise OSError(f"no library libscalapack-{vendor} or libscalapack")

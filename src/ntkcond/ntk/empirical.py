@@ -154,7 +154,7 @@ def ntk_product(
     x: (n, d) float64; v: (n,) on the same device; rows: samples at once. joined: adds up the sums
     of several processes, each of which has a part of the samples, and gets its part of K v.
     """
-    parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
+    parts = [slice(start, start + rows) for start in range(0, len(x) or 1, rows)]
     sums = None
     for part in parts:
         own = [_weighted(layer, v[part]) for layer in gradients(x[part])]

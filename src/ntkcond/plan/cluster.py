@@ -13,6 +13,7 @@ from ntkcond.run.needs import (
     BY_HALF_FROM,
     COORDINATES,
     FILTER,
+    FLOAT32,
     FLOAT64,
     INTERPRETER,
     TORCH,
@@ -139,11 +140,12 @@ def ranks_work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int, ranks: int,
     linear: bool = False, prove_smallest: bool = False,
 ) -> Work:  # fmt: skip
-    """Kernels and their spectra by MPI ranks: each sample passes through the network on one row and
-    one column of ranks. Only samples are read."""
+    """Kernels and their spectra by MPI ranks: each sample is read and passes through the network on
+    all ranks of one row and of one column."""
     blocks, singular = samples // block, linear and block > features
     kernel = _kernel_operations(block, features, 0 if linear else depth, width)
-    kernel += sum(grid(ranks)) * block * _propagation(features, depth, width)
+    times = sum(grid(ranks))
+    kernel += times * block * _propagation(features, depth, width)
     per_kernel = kernel + LARGEST * block**2
     if not singular:
         per_kernel += SCALAPACK_CHOLESKY * block**3 + (LANCZOS - LARGEST) * block**2
@@ -151,7 +153,7 @@ def ranks_work(
             per_kernel += kernel + SCALAPACK_CHOLESKY * block**3
     if linear:  # by rank 0 alone
         per_kernel += ranks * 4 * block * features * min(block, features)
-    return Work(seeds * blocks * per_kernel, ranks * FLOAT64 * samples * features)
+    return Work(seeds * blocks * per_kernel, (2 + seeds * times) * FLOAT32 * samples * features)
 
 
 def sweep_work(

@@ -56,8 +56,7 @@ STEP = "-m ntkcond.steps"
 PACKAGE = Path(__file__).parents[1]
 STEPS = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)} {STEP}"
 BY_RANKS = ("scalapack_spectrum",)  # rules whose jobs are MPI ranks
-# pmix: how Open MPI's ranks find each other; without kill-on-bad-exit the ranks of a lost one wait.
-SRUN = "srun --mpi=pmix --kill-on-bad-exit=1"
+SRUN = "srun --mpi=pmix"  # by which Open MPI's ranks find each other
 # In an environment that Snakemake made (--sdm conda), with the code of this one.
 IN_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
@@ -387,8 +386,7 @@ class Plan:
         if self.workflow.touch:
             self.freshness.accept(jobs)
             return
-        if any(job.rule in BY_RANKS for job in jobs):
-            require_mpi()
+        self._refuse_ranks_that_cannot_run()
         if self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
 
@@ -435,6 +433,22 @@ class Plan:
         end, logs = heard.failed.get(job.jobid, (ABOVE, job.log))
         name = rule if rule in self.specs else job.message or rule
         return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
+
+    def _refuse_ranks_that_cannot_run(self) -> None:
+        jobs = [job for job in self.workflow.dag.needrun_jobs() if job.rule.name in BY_RANKS]
+        if not jobs:
+            return
+        if self._steps == IN_ENVIRONMENT:
+            raise UserError("engine: scalapack: --sdm conda makes an environment without MPI")
+        if self.workflow.local_exec:
+            for command in sorted({str(job.resources.mpi) for job in jobs}):
+                require_mpi(command)
+            return
+        require_mpi()
+        if self.workflow.executor_plugin.name != "slurm":
+            raise UserError("engine: scalapack: on a cluster, only profiles/slurm starts MPI ranks")
+        if any(job.resources.tasks < 2 for job in jobs):
+            raise UserError("ranks: 1 is no job of MPI to Slurm. Set ranks to 2 or more")
 
     def _refuse_what_cannot_fit(self, jobs: list[Job]) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -168,10 +168,11 @@ def _run(
     chosen: list[str],
 ) -> None:
     try:
-        arguments.record = options.record(arguments, chosen)
+        is_rank = getattr(arguments, "as_rank", False)  # the step that started it has the record
+        arguments.record = None if is_rank else options.record(arguments, chosen)
         started, ready = _seconds_old(), time.perf_counter()
         main(arguments)
-        if started is not None and not getattr(arguments, "as_rank", False):
+        if started is not None and not is_rank:
             log.info(COSTS, started, time.perf_counter() - ready, *_cpu_and_peak_memory_mb())
     except UserError as error:
         log.error("ntkcond: %s", error)
@@ -203,8 +204,12 @@ def _cpu_and_peak_memory_mb() -> tuple[float, float]:
 
 
 def peak_memory_mb() -> float:
-    """Of this process so far, on Linux. getrusage would count what its parent had at the fork."""
-    status = Path("/proc/self/status").read_text("ascii")
+    """Of this process so far; NaN where the system does not tell so (outside Linux). getrusage
+    would count what its parent had at the fork."""
+    try:
+        status = Path("/proc/self/status").read_text("ascii")
+    except OSError:
+        return math.nan
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 

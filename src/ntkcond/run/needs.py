@@ -94,21 +94,23 @@ def entries_of_rank(block: int, ranks: int) -> int:
     return _share(block, rows) * _share(block, columns)
 
 
-def least_ranks(block: int) -> int:
-    """How many ScaLAPACK needs for an NTK."""
-    ranks = max(1, block**2 // INDEX_LIMIT)
+def least_ranks(block: int, ranks: int = 1) -> int:
+    """How many ScaLAPACK needs for an NTK, from so many on. Not every larger number will do: a
+    prime has them in one row."""
+    ranks = max(ranks, block**2 // INDEX_LIMIT)
     while entries_of_rank(block, ranks) > INDEX_LIMIT:
         ranks += 1
     return ranks
 
 
 def require_ranks(ranks: int, block: int) -> None:
-    """Raises UserError for fewer."""
-    least = least_ranks(block)
-    if ranks < least:
+    """Raises UserError if one would have more than ScaLAPACK can count, and names a number that is
+    enough."""
+    if entries_of_rank(block, ranks) > INDEX_LIMIT:
         raise UserError(
             f"ranks: {ranks} {'is' if ranks == 1 else 'are'} too few for an NTK of {block} samples."
-            f" ScaLAPACK counts the entries of a rank in 32 bits. Set ranks to {least} or more"
+            " ScaLAPACK numbers the entries of a rank by 32 bits. Set ranks to"
+            f" {least_ranks(block, ranks + 1)}"
         )
 
 

@@ -4,7 +4,9 @@ The step itself stays the one process that Snakemake knows. It has the log, and 
 a rank was lost. Its ranks end with it: the first one reads from the step's pipe, which ends too.
 """
 
+import contextlib
 import importlib.util
+import json
 import logging
 import os
 import re
@@ -34,10 +36,13 @@ SETTINGS = {
     "PRTE_MCA_hwloc_default_binding_policy": "none",
     **{f"{name}_ALLOW_RUN_AS_ROOT": "1" for name in ("OMPI", "PRTE")},
     **{f"{name}_ALLOW_RUN_AS_ROOT_CONFIRM": "1" for name in ("OMPI", "PRTE")},
+    "SLURM_KILL_BAD_EXIT": "1",  # by default the ranks of a lost one wait for it
 }
-# How mpirun and srun say that a rank was lost.
-LOST = re.compile(
-    r"(?:process rank|task) (\d+)\b.*?(signal \d+|[Kk]illed|Segmentation fault|Exited)"
+# How Open MPI, Slurm and MPICH say that ranks were lost: which, and how.
+LOST = (
+    re.compile(r"process rank (?P<which>\d+)\b.* (?P<how>signal \d+)"),
+    re.compile(r"srun: error: \S+: tasks? (?P<which>[\d,-]+): (?P<how>.*)"),
+    re.compile(r"RANK (?P<which>\d+) PID"),
 )
 
 
@@ -53,67 +58,86 @@ def require_mpi(command: str = "") -> None:
         )
 
 
-def start(command: str, count: int, threads: int) -> None:
+def start(command: str, count: int, threads: int, record: dict | None) -> None:
     """Runs this step as so many ranks and waits. command: mpirun or srun, with options. threads: of
-    all ranks together; Slurm gives each its own. Raises UserError with the error of a rank, or if
-    one is lost."""
+    all ranks together; of each, where Slurm starts them. record: of what they write. Raises
+    UserError with the error of a rank, or if one is lost."""
     require_mpi(command)
-    each = os.environ.get("SLURM_CPUS_PER_TASK", "1") if "srun" in command else threads // count
     module = sys.modules["__main__"].__spec__
     assert module
+    apart = str(threads if "srun" in command else max(1, threads // count))
     # mpi4py's own start ends all ranks if one fails
     step = [sys.executable, "-m", "mpi4py", "-m", module.name, *sys.argv[1:]]
-    environment = {**SETTINGS, **os.environ, "OPENBLAS_NUM_THREADS": str(each or 1)}
+    environment = {**SETTINGS, **os.environ, "OPENBLAS_NUM_THREADS": apart}
     environment.pop("NTKCOND_SNAKEMAKE", None)  # is not their parent, or not on their machine
     process = subprocess.Popen(
-        [*shlex.split(command), "-n", str(count), *step, "--log", os.devnull, "--as-rank"],
+        [*shlex.split(command), "-n", str(count), *step,
+         "--threads", apart, "--log", os.devnull, "--as-rank"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", env=environment,
     )  # fmt: skip
-    errors, lost, last = [], None, ""
-    assert process.stdout
+    assert process.stdin and process.stdout
+    with contextlib.suppress(BrokenPipeError):  # they ended at once, and say why
+        print(json.dumps(record), file=process.stdin, flush=True)
+    errors, said = [], []
     for line in map(str.rstrip, process.stdout):
         if line.startswith("ntkcond: "):
             errors.append(line.removeprefix("ntkcond: "))
-        elif line.strip("-"):
+        elif line.strip("-="):
             log.info("%s", line)
-            lost, last = lost or LOST.search(line), line
+            said.append(line)
     status = process.wait()
     if errors:
         raise UserError(errors[0])
-    if lost:
-        raise UserError(
-            f"rank {lost[1]} of {count} was lost ({lost[2]}), and the others were ended. If it was"
-            " killed for its memory, lower block or use more machines. The same command starts anew"
-        )
     if status:
-        raise UserError(f"{command} ended with status {status}: {last}")
+        raise UserError(_end(command, count, status, said))
 
 
-def joined(count: int) -> "MPI.Intracomm":
-    """The ranks, as one of them: the first tells the step what it logs. Ends with the step. Raises
-    UserError if they do not find each other."""
-    from mpi4py import MPI
+def _end(command: str, count: int, status: int, said: list[str]) -> str:
+    """Which rank was lost, if it is known; else the first error of what started them."""
+    for pattern in LOST:
+        for line in said:
+            if found := pattern.search(line):
+                how = f" ({found['how']})" if "how" in found.re.groupindex else ""
+                return (
+                    f"rank {found['which']} of {count} was lost{how}, and the others were ended. If"
+                    " memory ran out, lower block or use more machines. The same command starts"
+                    " anew"
+                )
+    told = [line for line in said if "error" in line.lower()] or said or ["it said nothing"]
+    return f"{command} ended with status {status}: {told[0]}"
 
-    comm = MPI.COMM_WORLD
+
+def joined(count: int, threads: int) -> "tuple[MPI.Intracomm, dict | None]":
+    """The ranks, as one of them, and on rank 0 the record of what it writes. Rank 0 tells the step
+    what it logs, and ends with it. Raises UserError if they do not find each other."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # such as of a library that is not there
+        said = " ".join(str(error).split())
+        raise UserError(f"engine: scalapack finds no MPI. {said}. {SET_UP}") from None
+
+    comm, record = MPI.COMM_WORLD, None
     if comm.size != count:
         raise UserError(
             f"{count} ranks were started, and MPI knows of {comm.size}. The command that starts"
             f" them is of another MPI than mpi4py's, {MPI.get_vendor()[0]}. {SET_UP}"
         )
-    use_threads(int(os.environ["OPENBLAS_NUM_THREADS"]))
+    use_threads(threads)
     if comm.rank == 0:
         told = logging.StreamHandler(sys.stdout)
         told.addFilter(lambda record: record.levelno < logging.WARNING)
         log.addHandler(told)
+        pipe = os.fdopen(0, "rb", buffering=0)  # of a buffer Python would hold the lock at its end
+        record = json.loads(pipe.readline())
 
         def watch() -> None:
-            while os.read(0, 1):  # of no buffer, which Python would lock at its end
+            while pipe.read(1):
                 pass
             comm.Abort(1)
 
         threading.Thread(target=watch, daemon=True).start()
-    return comm
+    return comm, record
 
 
 def require_memory_of(need: Need, comm: "MPI.Intracomm") -> None:

@@ -5,6 +5,7 @@ moved. Rank 0 leads: Lanczos, the bound, the verdict and the file are those of `
 """
 
 from argparse import Namespace
+from operator import attrgetter
 from typing import Any
 
 import h5py
@@ -34,7 +35,7 @@ class Job:
         ranks.require_memory_of(ranks_need(*sizes, comm.size, self.network.is_linear), comm)
         try:
             self.grid = Grid(comm, *grid(comm.size))
-        except OSError as error:
+        except (OSError, AttributeError) as error:  # the last of a library without all of it
             why = " ".join(str(error).split())
             raise UserError(
                 f"engine: scalapack finds no ScaLAPACK. {why}. {ranks.SET_UP}"
@@ -42,20 +43,18 @@ class Job:
         self.tiles: Tiles | None = None
 
     def together(self, name: str, *arguments: object) -> Any:
+        """name: of a method, such as residual or tiles.product."""
         self.comm.bcast((name, arguments))
-        return getattr(self, name)(*arguments)
+        return attrgetter(name)(self)(*arguments)
 
     def follow(self) -> None:
         """Does what rank 0 calls, until it is done."""
         while call := self.comm.bcast(None):
             name, arguments = call
-            getattr(self, name)(*arguments)
+            attrgetter(name)(self)(*arguments)
 
-    def of_tiles(self, name: str, *arguments: object) -> Any:
-        return getattr(self.tiles, name)(*arguments)
-
-    def make(self, seed: int, block: int) -> None:
-        """The tiles of a kernel."""
+    def make(self, seed: int, block: int) -> int:
+        """The tiles of a kernel, and how many roundings their sums have."""
         self.tiles = None  # the memory of those before
         self.tiles = tiles = Tiles(self.grid, self.n)
         gradients = self.network.initial_gradients(seed, self.x.shape[1])
@@ -63,6 +62,7 @@ class Job:
         for panel, below, part in tiles.panels():
             ntk_between([f.rows(part) for f in columns], [f.rows(below) for f in rows], panel)
             require_finite(panel, self.a.dataset.stem, self.a.depth)
+        return tiles.roundings()
 
     def residual(self, seed: int, block: int, value: float, vector: np.ndarray) -> float:
         """‖K v − λ v‖, each rank with a share of the samples."""
@@ -86,8 +86,8 @@ class Job:
 
         def kernel(s: int, b: int) -> BlockCyclic:
             with timed("tiles of the kernel"):
-                self.together("make", a.seeds[s], b)
-            return BlockCyclic(n, lambda *call: self.together("of_tiles", *call))
+                roundings = self.together("make", a.seeds[s], b)
+            return BlockCyclic(n, roundings, lambda name, *v: self.together(f"tiles.{name}", *v))
 
         def residual(s: int, b: int, record: dict) -> float:
             vector = record["smallest_eigenvector"]
@@ -103,21 +103,24 @@ class Job:
         def samples(b: int) -> np.ndarray:
             return self.x[b * n : (b + 1) * n]
 
-        found = spectra.records(a, self.network, self.blocks, samples, "cpu", kernel, residual)
+        shape = self.blocks, self.x.shape[1]
+        found = spectra.records(a, self.network, shape, samples, "cpu", kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}, {self.comm.size} ranks"
         found = list(progress(found, len(a.seeds) * self.blocks, label))
         self.comm.bcast(None)
-        spectra.write(a, found, n, *self.x.shape)
+        spectra.write(a, found, n, *self.x.shape, rank_grid=grid(self.comm.size))
 
 
 def main(arguments: Namespace) -> None:
     """Writes what `spectrum` does, but for small kernels, which here count as large ones."""
     a = arguments
     if not a.as_rank:
-        ranks.start(a.mpi, a.ranks, a.threads or a.ranks)
+        with read_hdf5(a.dataset):  # compares it with its checksum, once for all ranks
+            pass
+        ranks.start(a.mpi, a.ranks, a.threads or a.ranks, a.record)
         return
-    comm = ranks.joined(a.ranks)
-    with read_hdf5(a.dataset) as file:
+    comm, a.record = ranks.joined(a.ranks, a.threads)
+    with h5py.File(a.dataset) as file:
         job = Job(a, comm, file["x"])
         if comm.rank:
             job.follow()

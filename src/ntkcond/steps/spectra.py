@@ -38,18 +38,18 @@ def add_proof(options: StepParser) -> None:
 def records(
     a: Namespace,
     network: MLP,
-    blocks: int,
+    shape: tuple[int, int],
     samples: Callable[[int], np.ndarray],
     device: Device,
     kernel: Callable[[int, int], Array | Symmetric],
     residual: Callable[[int, int, dict], float],
 ) -> Iterator[dict]:
-    """Of each seed and each block. samples: of a block, (n, d) float32, by its number. kernel: of a
-    seed and block, by their numbers. residual: ‖K v − λ_min v‖ of a large kernel's record, with K v
-    from the gradients themselves; not asked of a singular kernel, whose eigenvector is not
-    computed."""
+    """Of each seed and each block. shape: blocks, features. samples: of a block, (n, d) float32, by
+    its number. kernel: of a seed and block, by their numbers. residual: ‖K v − λ_min v‖ of a large
+    kernel's record, with K v from the gradients themselves; not asked of a singular kernel, whose
+    eigenvector is not computed."""
+    blocks, features = shape
     bounds = [rank_bound(samples(b), network) for b in range(blocks)]
-    features = samples(0).shape[1]
     relative = rounding(network, features)
     for s, seed in enumerate(a.seeds):
         linear = None
@@ -77,7 +77,9 @@ def records(
             yield record
 
 
-def write(a: Namespace, spectra: list[dict], n: int, samples: int, features: int) -> None:
+def write(
+    a: Namespace, spectra: list[dict], n: int, samples: int, features: int, **attributes: object
+) -> None:
     """The file results/spectra/{dataset}/{network}/depth{L}.h5: each entry of the records as an
     array (seeds, blocks), eigenvalues as (seeds, blocks, their number)."""
     with write_hdf5(a.output, a.record) as file:
@@ -86,5 +88,6 @@ def write(a: Namespace, spectra: list[dict], n: int, samples: int, features: int
             values = values.reshape(len(a.seeds), -1, *values.shape[1:])
             file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
         file.attrs.update(
-            network_options.settings(a), seeds=a.seeds, block=n, samples=samples, features=features
+            network_options.settings(a), seeds=a.seeds, block=n, samples=samples,
+            features=features, **attributes,
         )  # fmt: skip

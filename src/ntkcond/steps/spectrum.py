@@ -62,7 +62,8 @@ def main(arguments: Namespace) -> None:
             return found
 
         samples = inputs.__getitem__
-        found = spectra.records(a, network, blocks, samples, device, kernel, residual)
+        shape = blocks, features
+        found = spectra.records(a, network, shape, samples, device, kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
         found = list(progress(found, seeds * blocks, label))
     spectra.write(a, found, n, *x.shape)
