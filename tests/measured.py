@@ -156,6 +156,16 @@ def derived() -> Iterator[tuple[str, Value]]:
     yield "kernels of all MNIST", 117 * 5 * 2 * 11
     yield "bytes of all kernels of MNIST", Quantity(8 * 512**2 * 117 * 5 * 2 * 11, "B")
     yield "file of an NTK of 60,000", Quantity(kernel_file_bytes(1, 1, 60_000), "B")
+    ranks = table("ranks.csv").set_index(["n", "ranks"])
+    for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
+        ratio = ranks[part][20_000, 2] / ranks[part][20_000, 0]
+        yield f"two ranks to one process, {name}", ratio
+    needed = (ranks.needed_mb / ranks.peak_mb).dropna()
+    yield "memory of ranks, predicted, least", needed.min()
+    yield "memory of ranks, predicted, most", needed.max()
+    yield "factor of 46,340", Quantity(ranks.factor_s[46_340, 1], "s")
+    yield "memory of 46,340", Quantity(ranks.peak_mb[46_340, 1] * 1e6, "B")
+    yield "factor on a core", Quantity(ranks.gflops[20_000, 2] / 2, "Gflop/s")
     seconds = table("scaling.csv").set_index("quantity").value
     yield "all pairs of 60,000", Quantity(9 * seconds["all pairs of 20,000, L = 3"], "s")
     yield "(60,000 / 20,000)²", 9

@@ -69,7 +69,7 @@ NO_NUMBERS = {
     "needs.kernel_file_bytes": "bytes, for require_space",
     "needs.ranks_need": "bytes, for require_memory_of",
     "needs.require_ranks": "ends the step or does nothing",
-    "needs.grid": "which rank has which tiles, as threads have theirs",
+    "needs.grid": "rows and columns of ranks, which the file names",
     "ranks.start": "runs the step once more",
     "ranks.joined": "MPI's communicator",
     "ranks.require_memory_of": "ends the step or does nothing",
