@@ -14,7 +14,12 @@ from ntkcond.arrays.half import PANEL, Half
 from ntkcond.artefacts import conditioning
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half, ntk_product
+from ntkcond.ntk.empirical import (
+    empirical_ntk,
+    empirical_ntk_half,
+    ntk_between,
+    ntk_product,
+)
 from ntkcond.ntk.infinite_width import infinite_width_ntk, infinite_width_ntk_half
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO
@@ -73,6 +78,33 @@ def test_a_product_from_the_gradients_is_that_with_the_kernel(activation, depth,
     kernel = empirical_ntk(gradients(x))
     product = to_numpy(ntk_product(gradients, x, v, rows=17))
     np.testing.assert_allclose(product, to_numpy(kernel @ v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+def test_entries_between_two_sets_of_samples_are_those_of_the_kernel(activation, device):
+    gradients = network(activation, 2).initial_gradients(0, FEATURES, device)
+    x, cut = inputs(70, FEATURES), 30
+    kernel = to_numpy(empirical_ntk(gradients(put(x, device))))
+    rows, columns = (gradients(put(part, device)) for part in (x[:cut], x[cut:]))
+    out = put(np.full((cut, len(x) - cut), np.nan), device)
+    ntk_between(rows, columns, out)
+    np.testing.assert_allclose(to_numpy(out), kernel[:cut, cut:], rtol=1e-12, atol=1e-12)
+
+
+def test_a_product_by_shares_of_the_samples_is_that_of_all():
+    gradients = network("relu", 2).initial_gradients(0, FEATURES)
+    x, v = inputs(50, FEATURES), np.random.default_rng(0).standard_normal(50)
+    shares = [slice(0, 20), slice(20, 50), slice(50, 50)]
+    told: list[list[np.ndarray]] = []
+    for share in shares:
+        told.append([])
+        ntk_product(gradients, x[share], v[share], joined=lambda t: told[-1].append(t) or t)
+    totals = [sum(parts) for parts in zip(*told, strict=True)]
+    found = []
+    for share in shares:
+        left = iter(totals)
+        found.append(ntk_product(gradients, x[share], v[share], joined=lambda t: next(left)))  # noqa: B023
+    np.testing.assert_allclose(np.concatenate(found), ntk_product(gradients, x, v), rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [64, np.inf])

@@ -128,7 +128,8 @@ def ntk_between(
     for start in range(0, n, wide):
         part = slice(start, min(start + wide, n))
         shape = (height, part.stop - start)
-        product, other = (functions.empty(shape, dtype=out.dtype) for _ in range(2))
+        made = {"dtype": out.dtype, "device": out.device}
+        product, other = (functions.empty(shape, **made) for _ in range(2))
         _accumulate(rows, [f.rows(part) for f in columns], out[:, part], product, other)
 
 
