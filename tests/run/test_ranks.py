@@ -116,6 +116,8 @@ def test_an_mpi_that_is_not_there_is_named(folder, monkeypatch):
 
 
 def test_more_ranks_than_samples_give_the_same(folder):
+    with h5py.File(folder / "mine.h5", "w") as file:
+        file["x"] = np.random.default_rng(0).standard_normal((6, 12)).astype(np.float32)
     found = []
     for count in (1, 3):
         step = start(folder, "--block=2", f"--ranks={count}")
