@@ -121,5 +121,5 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     subprocess.run(options, cwd=by_ranks, env=environment(by_ranks), check=True)
     assert (folder / spectrum).exists()
     (peak,) = re.findall(r"peak memory of a rank: \d+ to (\d+) MB", log.read_text("utf-8"))
-    needed = ranks_need(LARGE, LARGE, 5, 2, 100, ranks=2).bytes / 2
+    needed = ranks_need(LARGE, 5, 2, 100, ranks=2).bytes / 2
     assert 0.4 * needed < int(peak) * 1e6 < needed

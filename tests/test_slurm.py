@@ -156,7 +156,7 @@ def test_mpi_ranks_run_as_tasks_and_agree_with_one_process(project):
     done = on_slurm(project, "results/conditioning.csv", "--directory", "runs/ranks")
     assert done.returncode == 0, done.stdout
     (job,) = requests(done.stdout, "scalapack_spectrum/synthetic_relu_2")
-    megabytes = cluster.megabytes(needs.ranks_need(20, 60, 5, 2, 24, 2).bytes // 2, 1)
+    megabytes = cluster.megabytes(needs.ranks_need(20, 5, 2, 24, 2).bytes // 2, 1)
     assert (job["NumTasks"], job["NumCPUs"], job["MinMemoryCPU"]) == ("2", "2", f"{megabytes}M")
     by_ranks, local = (
         pd.read_csv(project / f"runs/{run}/results/conditioning.csv") for run in ("ranks", "slurm")

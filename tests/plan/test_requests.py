@@ -67,7 +67,7 @@ JOBS = {
     ),
     "scalapack_spectrum": (
         of(),
-        needs.ranks_need(500, depth=4, width=256, ranks=6, **MNIST),
+        needs.ranks_need(500, 784, depth=4, width=256, ranks=6),
         cluster.ranks_work(500, depth=4, width=256, seeds=3, ranks=6, **MNIST),
     ),
     "closest_pair": (
@@ -213,7 +213,7 @@ def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, he
 
 
 def test_memory_of_ranks_is_shared_out_among_them():
-    six, bytes_ = config(), needs.ranks_need(500, depth=4, width=256, ranks=6, **MNIST).bytes
+    six, bytes_ = config(), needs.ranks_need(500, 784, depth=4, width=256, ranks=6).bytes
     assert requests.ranks(six, "scalapack_spectrum", of()) == 6
     asked = requests.megabytes_a_rank(six, "scalapack_spectrum", of(), 1)
     assert asked == cluster.megabytes(bytes_ // 6, 1)

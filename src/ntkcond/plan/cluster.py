@@ -28,7 +28,7 @@ OPERATIONS_PER_SECOND = 3e9
 # small kernels 5 n³, a Cholesky factor 0.31 n³. Lanczos reads the half of K from memory: for λ_max
 # 440 n², with λ_min 2,300 n².
 EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
-SCALAPACK_CHOLESKY = 0.46  # over ranks, their messages included (docs/scaling.md)
+SCALAPACK_CHOLESKY = 0.46  # over ranks of one machine (docs/measured/ranks.csv)
 # An entry of a kernel at infinite width, and each layer of it, at that rate.
 ANGLE, DUAL = 10_000, 3_400
 WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.watched`

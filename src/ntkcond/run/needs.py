@@ -115,9 +115,8 @@ def require_ranks(ranks: int, block: int) -> None:
 
 
 def ranks_need(
-    block: int, samples: int, features: int, depth: int, width: int, ranks: int,
-    linear: bool = False,
-) -> Need:  # fmt: skip
+    block: int, features: int, depth: int, width: int, ranks: int, linear: bool = False
+) -> Need:
     """The spectrum of an NTK over so many ranks, of all together: on each its entries, and the
     factors of their rows and columns; on rank 0 Lanczos' vectors and, of a linear network, all
     samples. Before, rank 0 alone looks for equal samples."""

@@ -31,7 +31,7 @@ class Job:
         samples, features = x.shape
         self.n, self.blocks = blocks_of(samples, a.block, a.dataset.stem)
         require_ranks(comm.size, self.n)
-        sizes = self.n, samples, features, self.network.depth, self.network.width
+        sizes = self.n, features, self.network.depth, self.network.width
         ranks.require_memory_of(ranks_need(*sizes, comm.size, self.network.is_linear), comm)
         try:
             self.grid = Grid(comm, *grid(comm.size))
