@@ -51,7 +51,7 @@ FILES = {  # the folders that must be in NTKCOND_TEST_DATA
 HELD_OUT = {"digits": 360}  # in training only; the others have test samples, or no labels
 SEEDS = (1, 32, 111, 555, 666)  # the authors'
 NETWORK = {"width": 512, "trainable": "all", "bias": 0.0, "device": "cpu", "threads": 1}
-TRAINING = {
+TRAINING: dict[str, Any] = {
     "convention": "authors", "loss": "cross_entropy", "epochs": 2, "stop_below": 0.0,
     "tf32": False, "checkpoint_minutes": 60.0,
 }  # fmt: skip
