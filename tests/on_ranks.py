@@ -8,7 +8,8 @@ import sys
 import numpy as np
 
 from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, Tiles
-from ntkcond.ntk.spectrum import spectrum_record
+from ntkcond.ntk.rounding import KernelError
+from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run.needs import grid
 
 SIZES = (1, 100, 2 * BLOCK, 4 * BLOCK + 77)
@@ -66,7 +67,8 @@ def record(layout: Grid, kappa: float) -> dict:
         return getattr(tiles, name)(*arguments)
 
     if comm.rank == 0:
-        found = spectrum_record(BlockCyclic(N, roundings, together), rank_bound=N)
+        of = BlockCyclic(N, roundings, together)
+        found = spectrum(of, KernelError.of_matrix(0.0), rank_bound=N).record
         comm.bcast(None)
         return found
     while call := comm.bcast(None):

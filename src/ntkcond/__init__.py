@@ -9,9 +9,9 @@ import importlib
 # words, so that no result depends on all of them (`ntkcond.run.digests`).
 _PUBLIC = {
     "ACTIVATIONS": "networks.activations",
-    "Conditioning": "ntk.of_module",
     "Kernel": "ntk.of_module",
     "MLP": "networks.mlp",
+    "Spectrum": "ntk.spectrum",
     "UserError": "run.errors",
     "closest_pair": "ntk.of_module",
     "condition_number": "ntk.of_module",

@@ -15,7 +15,8 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import infinite_width
 from ntkcond.ntk.infinite_width import g, gradient_angle, infinite_width_ntk, products, rounding
 from ntkcond.ntk.measure import measure
-from ntkcond.ntk.spectrum import extreme_eigenvalues
+from ntkcond.ntk.rounding import KernelError
+from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run.errors import UserError
 from small_networks import mlp
 
@@ -132,7 +133,8 @@ def test_entries_and_smallest_eigenvalue_are_within_their_bounds(name):
         ).reshape(kernel.shape)
         norms = np.sqrt([float(exact[i, i]) for i in range(len(x))])
         entries.append(np.abs(off / np.outer(norms, norms)).max() / relative)
-        found = extreme_eigenvalues(kernel, relative * np.trace(kernel))
+        error = KernelError.of_matrix(relative * np.trace(kernel))
+        found = spectrum(kernel, error, rank_bound=len(x))
         eigenvalues.append(abs(found.lambda_min - smallest) / found.error)
         resolved += found.lambda_min > found.error
     print(

@@ -477,12 +477,15 @@ def test_dependence_that_outputs_do_not_show_is_found(what):
         kernel(Hidden(what), x)
 
 
-def test_a_layer_that_sees_the_samples_in_another_order_gives_no_wrong_kernel():
-    """Its gradients belong to other samples than it seems: refused, though it has an NTK."""
+def test_a_layer_that_sees_the_samples_in_another_order_has_its_kernel():
+    """Its gradients belong to other samples than it seems; those of the first four do not."""
     x, module = twelve_samples(), Hidden("sorted")
     nn.init.ones_(module.head.weight)
-    with pytest.raises(UserError, match="depends on the other samples"):
-        kernel(module, x)
+    plain = Hidden("")
+    plain.load_state_dict(module.state_dict())
+    found, expected = kernel(module, x), kernel(plain, x)
+    assert set(found.by_jacobian) == {"layer.weight", "layer.bias"}
+    assert np.allclose(found.matrix, expected.matrix, rtol=1e-12)
 
 
 class Asks(nn.Module):
@@ -534,7 +537,8 @@ def test_samples_and_options_in_other_forms():
 
 def test_the_error_of_a_matrix_is_stated_or_that_of_its_type():
     matrix = np.diag([1.0, 2.0])
-    assert condition_number(matrix).error < 1e-15
+    assert condition_number(matrix).error < 1e-14
+    assert condition_number(matrix).grade == "proved"
     assert 1e-7 < condition_number(matrix.astype(np.float32)).error < 1e-6
     assert 1e-7 < condition_number(torch.tensor(matrix).float().requires_grad_()).error < 1e-6
     assert condition_number(matrix, error=3.0).verdict == "unresolved"
@@ -605,7 +609,8 @@ def test_outputs_and_gradients_may_be_zero():
     assert np.array_equal(kernel(head, x).matrix, np.eye(3) + 1)
     nothing = kernel(nn.Linear(3, 1, bias=False), torch.zeros(4, 3))
     assert not nothing.matrix.any()
-    assert (nothing.error, nothing.rank_bound) == (0, 1)
+    assert nothing.error < 1e-300
+    assert nothing.rank_bound == 1
 
 
 def test_gradients_stay_within_their_memory():
@@ -625,7 +630,7 @@ def test_gradients_stay_within_their_memory():
 @pytest.mark.parametrize("name", sorted(set(ntkcond.__all__) - {"ACTIVATIONS", "UserError"}))
 def test_the_example_of_each_public_name_runs(name):
     shown = getattr(ntkcond, name)
-    if name in ("Kernel", "Conditioning"):  # which functions give
+    if name in ("Kernel", "Spectrum"):  # which functions give
         assert shown.__doc__
         return
     (found,) = doctest.DocTestFinder(recurse=False).find(shown, name)

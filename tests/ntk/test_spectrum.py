@@ -1,27 +1,36 @@
 """Extreme eigenvalues and their error bounds, held against extended precision (mpmath)."""
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
 from extended_precision import EXACT
 
-from ntkcond.arrays.backend import put, to_numpy, xp
+from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
-from ntkcond.ntk import spectrum
+from ntkcond.ntk import spectrum as module
 from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.rounding import (
+    MODEL,
+    PROVED,
+    UNIT_ROUNDOFF,
+    Bound,
+    KernelError,
+    gradients_with_error,
+    layer_gradients_with_error,
+)
 from ntkcond.ntk.spectrum import (
     Extremes,
-    condition_number,
+    Spectrum,
     extreme_eigenvalues,
-    linear_spectrum_record,
     nonzero_eigenvalues,
-    rounding,
+    nonzero_spectrum,
     smallest_is_above,
-    spectrum_record,
+    spectrum,
     with_norm,
     with_proof,
 )
@@ -44,6 +53,12 @@ def matrix_of(kappa: float, seed: int) -> np.ndarray:
     return (matrix + matrix.T) / 2
 
 
+def spectrum_of(kernel, error: float = 0.0, rank_bound: int | None = None) -> Spectrum:
+    """Of a matrix with an error of this norm, at most."""
+    n = kernel.n if isinstance(kernel, Half) else len(kernel)
+    return spectrum(kernel, KernelError.of_matrix(error), n if rank_bound is None else rank_bound)
+
+
 def exact_extremes(matrix: np.ndarray) -> tuple[mpmath.mpf, mpmath.mpf]:
     eigenvalues = mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)
     return max(eigenvalues), min(eigenvalues)
@@ -53,19 +68,20 @@ def exact_extremes(matrix: np.ndarray) -> tuple[mpmath.mpf, mpmath.mpf]:
 @pytest.mark.parametrize("cholesky", [False, True], ids=["full", "cholesky-lanczos"])
 def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeypatch):
     if cholesky:
-        monkeypatch.setattr(spectrum, "FULL_SPECTRUM_UP_TO", 0)
+        monkeypatch.setattr(module, "FULL_SPECTRUM_UP_TO", 0)
     for seed in range(5):
         matrix = matrix_of(kappa, seed)
         largest, smallest = exact_extremes(matrix)
-        found = extreme_eigenvalues(put(matrix.copy(), device))
+        found = spectrum_of(put(matrix.copy(), device))
+        assert found.extremes.proved != cholesky
         assert abs(found.lambda_min - smallest) <= found.error
-        assert abs(found.lambda_max - largest) <= found.error
+        low, high = found.extremes.largest
+        assert low <= largest <= high < 1 + 1e-12
         assert found.error < 1e-13  # and says something: λ_max is 1
-        verdict = condition_number(found, N, rank_bound=N)
-        assert verdict.lower <= float(largest / smallest) <= verdict.upper
+        assert found.kappa_lower <= float(largest / smallest) <= found.kappa_upper
         if kappa <= 1e12:
-            assert verdict.verdict == "resolved"
-            assert verdict.value == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
+            assert found.verdict == "resolved"
+            assert found.kappa == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
 
 
 # σ and σ′ in NumPy's extended precision, which has no Gaussian distribution function
@@ -108,14 +124,10 @@ def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpma
     return mpmath.matrix([[entry(first, second) for second in gradients] for first in gradients])
 
 
-def kernel_error(kernel, weights, x, activation) -> float:
-    """The bound on a kernel's rounding that the spectrum step uses."""
-    network = with_weights(weights, activation)
-    relative = rounding(network, x.shape[1])
-    if activation == "linear":
-        factor = with_norm(network.linear_factor(weights))
-        return relative * (factor.norm * np.linalg.norm(x)) ** 2
-    return relative * float(xp(kernel).linalg.trace(kernel))
+def with_error(x, weights: list, activation: str) -> tuple:
+    """A kernel, and what is known of its error."""
+    factors, error = gradients_with_error(with_weights(weights, activation), weights)(x)
+    return empirical_ntk(factors), error
 
 
 @pytest.mark.parametrize("activation", EXACT)
@@ -128,10 +140,13 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance, de
     weights = drawn(0, 3, 12, 6)
     exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
     moved = [put(w, device) for w in weights]
-    kernel = empirical_ntk(gradients_of(moved, activation)(put(x, device)))
-    found = extreme_eigenvalues(kernel, kernel_error(kernel, weights, x, activation))
-    assert abs(found.lambda_min - min(exact)) <= found.error
-    assert abs(found.lambda_max - max(exact)) <= found.error
+    kernel, error = with_error(put(x, device), moved, activation)
+    for grade in error.bounds:
+        found = spectrum(kernel, KernelError({grade: error.bounds[grade]}), 5)
+        assert found.verdict == "singular" or found.grade == grade
+        assert abs(found.lambda_min - min(exact)) <= found.error
+        if found.verdict == "resolved":
+            assert found.kappa_lower <= max(exact) / min(exact) <= found.kappa_upper
 
 
 def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
@@ -153,22 +168,23 @@ def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
 @pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
 def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
-    n = spectrum.FULL_SPECTRUM_UP_TO + 50
+    n = module.FULL_SPECTRUM_UP_TO + 50
     rounded, rounding_error = with_eigenvalues(
         np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n)
     )
-    found = extreme_eigenvalues(put(rounded, device), rounding_error)
-    assert found.eigenvalues is None  # the route of large kernels
+    found = spectrum_of(put(rounded, device), rounding_error)
+    assert found.extremes.eigenvalues is None  # the route of large kernels
     assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
-    assert abs(found.lambda_max - 1) <= found.error
-    verdict = condition_number(found, n, rank_bound=n)
-    assert verdict.lower <= kappa <= verdict.upper
-    assert verdict.verdict == ("resolved" if kappa == 1e6 else "unresolved")
+    low, high = found.extremes.largest
+    assert low - rounding_error <= 1 <= min(high, found.extremes.norm) + rounding_error
+    assert found.kappa_lower <= kappa <= found.kappa_upper
+    assert found.verdict == ("resolved" if kappa == 1e6 else "unresolved")
+    assert found.grade == "estimated"  # that none is smaller is not proved
 
 
 def test_both_routes_agree_on_a_large_kernel(device):
     """n above FULL_SPECTRUM_UP_TO takes Cholesky and Lanczos, on half of the kernel."""
-    n = spectrum.FULL_SPECTRUM_UP_TO + 1
+    n = module.FULL_SPECTRUM_UP_TO + 1
     kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(n, 40)))
     full = np.linalg.eigvalsh(kernel)
     moved = put(kernel.copy(), device)
@@ -191,15 +207,14 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     eigenvalues = np.geomspace(np.longdouble(1e-7), np.longdouble(1), n)
     eigenvalues[0] = smallest
     kernel, rounding_error = with_eigenvalues(eigenvalues)
-    found = extreme_eigenvalues(half_of(put(kernel, device)), rounding_error)
+    found = spectrum_of(half_of(put(kernel, device)), rounding_error)
     assert abs(found.lambda_min - smallest) <= found.error
-    loop = 3 * (n + 1) * spectrum.UNIT_ROUNDOFF * np.trace(kernel)
+    loop = 3 * (n + 1) * UNIT_ROUNDOFF * np.trace(kernel)
     assert found.error - rounding_error < 1.2 * loop  # 2 PANEL terms in place of n
-    verdict = condition_number(found, n, rank_bound=n).verdict
-    assert verdict == ("resolved" if smallest > found.error else "unresolved")
+    assert found.verdict == ("resolved" if found.lambda_min > found.error else "unresolved")
 
     def proven(sigma: float) -> float | None:
-        return smallest_is_above(half_of(put(kernel, device)), sigma, rounding_error)
+        return smallest_is_above(half_of(put(kernel, device)), sigma)
 
     if smallest == 1e-8:
         assert 0.4 * smallest < proven(0.5 * smallest) <= 0.5 * smallest
@@ -207,11 +222,45 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     assert proven(5e-8) is None  # between the two smallest
 
 
+def planted(lambda_max: float, lambda_min: float, error: float, n: int = 3) -> Extremes:
+    ends = ((value - error, value + error) for value in (lambda_max, lambda_min))
+    return Extremes(lambda_max, lambda_min, *ends, proved=True)
+
+
 def test_the_interval_of_kappa_has_every_quotient_within_the_error():
-    found = condition_number(Extremes(10.0, 2.0, 0.5), n=3, rank_bound=3)
-    assert found == (5.0, 9.5 / 2.5, 10.5 / 1.5, "resolved")
-    lost = condition_number(Extremes(10.0, 0.2, 0.5), n=3, rank_bound=3)
-    assert lost == (9.5 / 0.7, 9.5 / 0.7, math.inf, "unresolved")
+    exact = KernelError.of_matrix(0.0)
+    found = Spectrum(planted(10.0, 2.0, 0.5), exact, n=3, rank_bound=3)
+    assert (found.kappa, found.kappa_lower, found.kappa_upper) == (5.0, 9.5 / 2.5, 10.5 / 1.5)
+    assert (found.verdict, found.grade, found.error) == ("resolved", "proved", 0.5)
+    lost = Spectrum(planted(10.0, 0.2, 0.5), exact, n=3, rank_bound=3)
+    assert lost.kappa == lost.kappa_lower == 9.5 / 0.7
+    assert (lost.kappa_upper, lost.verdict) == (math.inf, "unresolved")
+
+
+def test_the_strongest_grade_that_resolves_kappa_is_the_one_that_is_told():
+    bounds = {PROVED: Bound(products=1.0), MODEL: Bound(products=0.1, kinks=2)}
+    for lambda_min, told in ((2.0, PROVED), (0.5, MODEL), (0.05, MODEL)):
+        found = Spectrum(planted(10.0, lambda_min, 0.0), KernelError(bounds), 3, 3)
+        assert found.grade == told
+        assert found.verdict == ("unresolved" if lambda_min == 0.05 else "resolved")
+        assert found.error == pytest.approx(bounds[told].products)
+        assert found.kinks == bounds[told].kinks
+    unproved = planted(10.0, 2.0, 0.0)._replace(proved=False)
+    found = Spectrum(unproved, KernelError(bounds), 3, 3)
+    assert (found.grade, found.error) == ("estimated", pytest.approx(0.1))
+
+
+def test_gradients_within_an_error_have_a_kernel_within_its_bound():
+    """‖(Φ + δ)(Φ + δ)ᵀ − Φ Φᵀ‖ of random Φ and δ, and of δ along Φ, where the bound is sharp."""
+    rng = np.random.default_rng(0)
+    for scale in (1e-6, 1e-2, 1.0):
+        phi = rng.standard_normal((5, 8))
+        for delta in (rng.standard_normal((5, 8)), phi):
+            moved = scale * delta
+            computed = (phi + moved) @ (phi + moved).T
+            bound = Bound(features=float((moved**2).sum()))
+            off = np.linalg.norm(computed - phi @ phi.T, 2)
+            assert off <= bound.norm(np.linalg.norm(computed, 2))
 
 
 def test_eigenvalues_by_lanczos_are_the_same_bits_again():
@@ -224,8 +273,12 @@ def test_eigenvalues_by_lanczos_are_the_same_bits_again():
 def test_a_proof_holds_for_every_kernel_within_the_error(device):
     n = PANEL + 50
     kernel, _ = with_eigenvalues(np.linspace(0.1, 1, n))
-    bound = smallest_is_above(half_of(put(kernel, device)), 0.08, 0.01)
-    assert 0.07 - 1e-9 < bound < 0.07 <= np.linalg.eigvalsh(kernel - 0.01 * np.eye(n))[0]
+    found = spectrum_of(half_of(put(kernel, device)), 0.01)
+    found = with_proof(found, half_of(put(kernel, device)))
+    assert 0.1 - 1e-5 < found.smallest_is_above < 0.1
+    assert (found.grade, found.verdict) == ("proved", "resolved")
+    top = np.linalg.norm(kernel) + 0.01  # ‖K‖_F
+    assert top / 0.09 <= found.kappa_upper < 1.001 * top / 0.09
 
 
 def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
@@ -233,21 +286,24 @@ def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
     n = PANEL + 50
     eigenvalues = np.linspace(0.1, 1, n)
     kernel, _ = with_eigenvalues(eigenvalues)
-    record = spectrum_record(half_of(put(kernel, device)), rank_bound=n)
-    proven = with_proof(record, half_of(put(kernel, device)), 0.0)
-    assert 0.1 - 1e-9 < proven["smallest_is_above"] < 0.1
-    assert (proven["verdict"], proven["kappa"]) == ("resolved", record["kappa"])
-    missed = {**record, "lambda_min": eigenvalues[1], "kappa_lower": 9.0}
-    found = with_proof(missed, half_of(put(kernel, device)), 0.0)
-    assert math.isnan(found["smallest_is_above"])
-    assert (found["verdict"], found["kappa"], found["kappa_upper"]) == ("unresolved", 9.0, math.inf)
+    found = spectrum_of(half_of(put(kernel, device)))
+    assert found.grade == "estimated"
+    proven = with_proof(found, half_of(put(kernel, device)))
+    assert 0.1 - 1e-9 < proven.smallest_is_above < 0.1
+    assert (proven.verdict, proven.kappa) == ("resolved", found.kappa)
+    low, high = found.extremes.smallest
+    apart = eigenvalues[1] - eigenvalues[0]
+    ends = found.extremes._replace(lambda_min=eigenvalues[1], smallest=(low + apart, high + apart))
+    missed = with_proof(replace(found, extremes=ends), half_of(put(kernel, device)))
+    assert math.isnan(missed.smallest_is_above)
+    assert (missed.verdict, missed.kappa_upper) == ("unresolved", math.inf)
 
 
 def test_a_singular_kernel_needs_no_factor(device, monkeypatch):
     monkeypatch.setattr(Half, "factorise", None)
     x = inputs(PANEL + 50, 40)
     kernel = x @ x.T
-    record = spectrum_record(half_of(put(kernel, device)), rank_bound=40)
+    record = spectrum_of(half_of(put(kernel, device)), rank_bound=40).record
     assert (record["verdict"], record["lambda_min"]) == ("singular", 0.0)
     assert record["lambda_max"] == pytest.approx(np.linalg.eigvalsh(kernel)[-1], rel=1e-12)
     assert not record["smallest_eigenvector"].any()
@@ -271,28 +327,29 @@ def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape, device
 
 
 def test_singular_unresolved_and_resolved_are_told_apart():
-    extremes = Extremes(lambda_max=1.0, lambda_min=-3e-17, error=1e-13)
-    assert condition_number(extremes, 10, rank_bound=9).verdict == "singular"
-    assert condition_number(extremes, 10, rank_bound=9).value == math.inf
-    unresolved = condition_number(extremes, 10, rank_bound=10)
+    exact, lost = KernelError.of_matrix(0.0), planted(1.0, -3e-17, 1e-13)
+    singular = Spectrum(lost, exact, n=10, rank_bound=9)
+    assert (singular.verdict, singular.kappa, singular.grade) == ("singular", math.inf, "proved")
+    unresolved = Spectrum(lost, exact, 10, rank_bound=10)
     assert unresolved.verdict == "unresolved"
-    assert unresolved.value == unresolved.lower == pytest.approx(1e13)
-    assert unresolved.upper == math.inf
-    resolved = condition_number(extremes._replace(lambda_min=1e-6), 10, rank_bound=10)
+    assert unresolved.kappa == unresolved.kappa_lower == pytest.approx(1e13, rel=1e-3)
+    assert unresolved.kappa_upper == math.inf
+    assert "κ > 1e+13: λ_min is lost in rounding, unresolved (proved)" in str(unresolved)
+    resolved = Spectrum(planted(1.0, 1e-6, 1e-13), exact, 10, rank_bound=10)
     assert resolved.verdict == "resolved"
-    assert resolved.value == pytest.approx(1e6)
-    assert resolved.lower < resolved.value < resolved.upper
+    assert resolved.kappa == pytest.approx(1e6)
+    assert resolved.kappa_lower < resolved.kappa < resolved.kappa_upper
 
 
 def test_record_of_a_linear_network_with_more_samples_than_features(device):
     """Rank ≤ d < n: κ = ∞, not the −6·10¹⁴ that rounding noise would make of it."""
     x, weights = inputs(200, 5, device), weights_of(0, 4, 64, 5, device)
     network = with_weights(weights, "linear")
-    factors = network.gradients(weights)(x)
-    factor = with_norm(network.linear_factor(weights))
-    record = linear_spectrum_record(empirical_ntk(factors), 5, rounding(network, 5), x, factor)
-    assert (record["kappa"], record["verdict"]) == (math.inf, "singular")
-    assert abs(record["lambda_min"]) < record["lambda_min_error"]
+    factors, error = gradients_with_error(network, weights)(x)
+    found = spectrum(empirical_ntk(factors), error, rank_bound=5)
+    assert (found.kappa, found.verdict) == (math.inf, "singular")
+    assert abs(found.lambda_min) < found.error
+    record = nonzero_spectrum(network, x, with_norm(network.linear_factor(weights)))
     gram = np.linalg.eigvalsh(to_numpy(factors[0].forward.T @ factors[0].forward))
     assert record["nonzero_rank"] == 5
     assert record["nonzero_eigenvalues"] == pytest.approx(gram, rel=1e-10)
@@ -313,10 +370,14 @@ def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
         x = np.random.default_rng(seed).standard_normal((6, features))
         weights = drawn(seed, depth, width, features)
         moved = [put(w, device) for w in weights]
-        kernel = empirical_ntk(gradients_of(moved, activation)(put(x, device)))
-        difference = to_numpy(kernel) - extended_ntk(x, weights, activation)
-        bound = kernel_error(kernel, weights, x, activation)
-        assert np.linalg.norm(difference.astype(np.float64), 2) <= bound
+        network = with_weights(moved, activation)
+        for made in (gradients_with_error, layer_gradients_with_error):  # two ways of a linear one
+            factors, error = made(network, moved)(put(x, device))
+            kernel = to_numpy(empirical_ntk(factors))
+            difference = kernel - extended_ntk(x, weights, activation)
+            off = np.linalg.norm(difference.astype(np.float64), 2)
+            for bound in error.bounds.values():
+                assert off <= bound.norm(np.linalg.norm(kernel, 2))
 
 
 def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> np.ndarray:
@@ -336,9 +397,16 @@ def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> n
     return total
 
 
-def test_samples_without_a_gradient_make_the_kernel_singular(device):
-    """A narrow ReLU network that some samples switch off altogether: zero rows of K."""
-    kernel = put(np.diag([1.0, 1, 1, 0]), device)
-    record = spectrum_record(kernel, rank_bound=4)
-    assert (record["verdict"], record["rank_bound"]) == ("singular", 3)
-    assert spectrum_record(0 * kernel, rank_bound=4)["verdict"] == "singular"
+def test_only_gates_that_are_shut_for_certain_make_the_kernel_singular(device):
+    """A narrow ReLU network that switches a sample off; K_ii = 0 alone may be underflow."""
+    w = [np.array([[1.0, 0], [0, 1]]), np.array([[1.0, 1]])]
+    moved = [put(a, device) for a in w]
+    x = np.array([[1.0, 0.5], [2, -1], [-1, -2]])
+    kernel, error = with_error(put(x, device), moved, "relu")
+    found = spectrum(kernel, error, rank_bound=3)
+    assert (found.verdict, found.rank_bound) == ("singular", 2)
+    kernel, error = with_error(put(1e-170 * x[:2], device), moved, "relu")
+    assert not to_numpy(kernel).any()
+    assert spectrum(kernel, error, rank_bound=2).verdict == "unresolved"
+    assert spectrum_of(put(np.diag([1.0, 1, 0]), device)).verdict == "unresolved"
+    assert spectrum_of(put(np.zeros((3, 3)), device)).verdict == "unresolved"

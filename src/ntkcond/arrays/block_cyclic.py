@@ -106,6 +106,12 @@ class Tiles:
         i, j = self._diagonal
         return self._joined(self.rows[i], self.entries[i, j])
 
+    def squares(self) -> np.ndarray | None:
+        """(1,), on rank 0: the sum of the squares of all entries of K."""
+        i, j = self._diagonal
+        below = float(np.vdot(self.entries, self.entries))  # zeros above the diagonal
+        return self._sum(np.array([2 * below - float((self.entries[i, j] ** 2).sum())]))
+
     def add_to_diagonal(self, shift: float) -> None:
         i, j = self._diagonal
         self.entries[i, j] += shift
@@ -213,6 +219,9 @@ class BlockCyclic(Symmetric):
     @property
     def diagonal(self) -> np.ndarray:
         return self._together("diagonal")
+
+    def squares(self) -> float:
+        return float(self._together("squares")[0])
 
     @property
     def roundings(self) -> int:

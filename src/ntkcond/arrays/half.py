@@ -44,6 +44,15 @@ class Half(Symmetric):
         reciprocal: two. Triangular solves are taken for substitutions, as they are on a CPU."""
         return 2 * min(self.n, PANEL) + PARTIAL_SUMS * math.ceil(self.n / PANEL) + 2
 
+    def squares(self) -> float:
+        total = 0.0
+        for panel in self.panels:
+            square, below = _square(panel), panel[panel.shape[1] :]
+            total += float(xp(panel).linalg.matrix_norm(square)) ** 2
+            if len(below):
+                total += 2 * float(xp(panel).linalg.matrix_norm(below)) ** 2
+        return total
+
     def add_to_diagonal(self, shift: float) -> None:
         for panel in self.panels:
             width = panel.shape[1]

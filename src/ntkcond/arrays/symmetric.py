@@ -27,6 +27,10 @@ class Symmetric(ABC):
     def diagonal(self) -> np.ndarray:
         """(n,)"""
 
+    @abstractmethod
+    def squares(self) -> float:
+        """‖K‖_F², the sum of the squares of all entries; λ_max is at most its root."""
+
     @property
     @abstractmethod
     def roundings(self) -> int:

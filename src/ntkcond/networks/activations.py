@@ -5,6 +5,7 @@ Written once for NumPy arrays and torch tensors: `xp(z)` has the functions of th
 every start: no import of numpy or torch.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,11 @@ class Activation:
     linear: σ is the identity, so that the whole network is linear in x.
     degree: k with σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients;
     None if no such k exists.
-    kinks: where σ or a derivative of it jumps, for the quadrature at infinite width.
+    kinks: where σ or a derivative of it jumps: for the quadrature at infinite width, and for gates
+    that rounding may turn.
+    bend: of bounds on rounding: (b, r) with |σ″| ≤ min(b, r |σ′|) away from kinks; None: b from
+    differences of the slope, which is then no proof.
+    rough: by how much the terms of which `slope` is the sum exceed it, in all.
     """
 
     title: str
@@ -32,6 +37,8 @@ class Activation:
     linear: bool = False
     degree: int | None = None
     kinks: Sequence[float] = (0.0,)
+    bend: tuple[float, float] | None = None
+    rough: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinks", tuple(self.kinks))  # hashable
@@ -48,33 +55,45 @@ def _normal(z: Array) -> Array:
     return special(z).ndtr(z)
 
 
+def _tanh_slope(z: Array) -> Array:
+    """1/cosh² z; 1 − tanh² z cancels where tanh z is near 1."""
+    e = xp(z).exp(-2 * abs(z))
+    return 4 * e / (1 + e) ** 2
+
+
 def _density(z: Array) -> Array:
     return xp(z).exp(-z * z / 2) / 6.283185307179586**0.5
 
 
 # fig_activations_ntk shows all.
 ACTIVATIONS = {
-    "relu": Activation(title="ReLU", value=lambda z: z.clip(0), slope=_step, c=2.0, degree=1),
+    "relu": Activation(
+        title="ReLU", value=lambda z: z.clip(0), slope=_step, c=2.0, degree=1,
+        bend=(0.0, 0.0),
+    ),
     "linear": Activation(
         title="linear", value=lambda z: z, slope=lambda z: xp(z).ones_like(z),
-        c=1.0, linear=True, degree=1,
+        c=1.0, linear=True, degree=1, bend=(0.0, 0.0),
     ),
     "relu2": Activation(
         title="ReLU²", value=lambda z: z.clip(0) ** 2, slope=lambda z: 2 * z.clip(0),
-        c=2 / 3, degree=2,
+        c=2 / 3, degree=2, bend=(2.0, math.inf),
     ),
     "gelu": Activation(
         title="GELU",
         value=lambda z: z * _normal(z),
         slope=lambda z: _normal(z) + z * _density(z),
+        bend=(0.8, math.inf), rough=1.3,  # φ(z) |2 − z²| ≤ 2 φ(0); Φ + |z| φ (1 + z²/2)
     ),
     "tanh": Activation(
-        title="tanh", value=lambda z: xp(z).tanh(z), slope=lambda z: 1 - xp(z).tanh(z) ** 2
+        title="tanh", value=lambda z: xp(z).tanh(z), slope=_tanh_slope,
+        bend=(0.77, 2.0),  # 4/(3 √3); |σ″| = 2 |tanh| σ′
     ),
     "sigmoid": Activation(
         title="sigmoid",
         value=lambda z: special(z).expit(z),
         slope=lambda z: special(z).expit(z) * special(z).expit(-z),
+        bend=(0.097, 1.0),  # 1/(6 √3); |σ″| = σ′ |1 − 2 σ|
     ),
     # A new one: a few lines, here at the end, so that the others keep their colours.
 }  # fmt: skip

@@ -42,6 +42,22 @@ class LayerGradient(NamedTuple):
 GradientMap = Callable[[Array], list[LayerGradient]]
 
 
+class Trace(NamedTuple):
+    """What `MLP.layer_gradients` computes on its way, by which its rounding is bounded
+    (`ntkcond.ntk.rounding`); (n, …) each.
+
+    forward: α⁰ … αᴸ; z: preactivations and slopes: σ′ of them, scaled, of layers 1 to L; arriving:
+    what comes back to these layers from above, and deltas: times the slopes; both from the last
+    layer down, arriving there (1, m), the last weights.
+    """
+
+    forward: list[Array]
+    z: list[Array]
+    slopes: list[Array]
+    arriving: list[Array]
+    deltas: list[Array]
+
+
 @dataclass(frozen=True)
 class MLP:
     """A network, and the weights with respect to which its NTK takes gradients.
@@ -143,10 +159,12 @@ class MLP:
         longest = max(int(self.width) if self.depth else 0, features)
         return stages, longest + int(self.bias > 0)
 
-    def layer_gradients(self, x: Array, weights: Sequence[Array]) -> list[LayerGradient]:
+    def layer_gradients(
+        self, x: Array, weights: Sequence[Array], trace: Trace | None = None
+    ) -> list[LayerGradient]:
         """The factored gradient of f with respect to each trainable Wˡ, for each row of x.
 
-        x: (n, d) float64; weights: from `weights`, on x's device.
+        x: (n, d) float64; weights: from `weights`, on x's device. trace: empty lists, to be filled.
         """
         from ntkcond.networks.gaussian import normalisation
 
@@ -155,6 +173,8 @@ class MLP:
         for w in weights[:-1]:
             z = forward[-1] @ w.T
             slope, value = self.activation.slope(z), self.activation.value(z)
+            if trace:
+                trace.z.append(z if value is not z else z * 1)
             slope *= scale
             value *= scale
             slopes.append(slope)
@@ -163,8 +183,17 @@ class MLP:
         backward: list[Array | None] = [None]  # of the output itself: ∂f/∂f = 1
         for w, slope in zip(weights[:0:-1], reversed(slopes), strict=True):
             w = w[:, : slope.shape[1]]  # without the bias
-            slope *= w if backward[-1] is None else backward[-1] @ w
-            backward.append(slope)
+            arriving = w if backward[-1] is None else backward[-1] @ w
+            if trace:
+                trace.slopes.insert(0, slope)
+                trace.arriving.append(arriving)
+                backward.append(slope * arriving)
+                trace.deltas.append(backward[-1])
+            else:
+                slope *= arriving
+                backward.append(slope)
+        if trace:
+            trace.forward.extend(forward)
         layers = [LayerGradient(*pair) for pair in zip(forward, reversed(backward), strict=True)]
         return layers[:1] if self.trainable == "first" else layers
 
@@ -177,6 +206,17 @@ class MLP:
         decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
         its condition number. With the first layer alone trainable, R = ‖δ¹‖ I.
         """
+        products, deltas = self.linear_parts(weights)
+        functions = xp(weights[0])
+        norms = [float(functions.linalg.vector_norm(delta)) for delta in deltas]
+        if self.trainable == "first":
+            return products[0] * norms[0]
+        return triangular_factor(
+            functions.concat([p * norm for p, norm in zip(products, norms, strict=True)])
+        )
+
+    def linear_parts(self, weights: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """P⁰ … Pᴸ, (d, d), then (m, d), with biases a row and a column more; and δ¹ … δᴸ⁺¹."""
         features, width = weights[0].shape[1], len(weights[0])
         scale = 1.0 / math.sqrt(width)
         functions = xp(weights[0])
@@ -189,15 +229,11 @@ class MLP:
                 product = functions.concat([product, constant])
             products.append(product)
 
-        norms, delta = [1.0], None
+        deltas = [weights[-1][:, :1] * 0 + 1]
         for w in weights[:0:-1]:
             w = w[:, :width]  # without the bias
-            delta = (w if delta is None else delta @ w) * scale
-            norms.append(float(functions.linalg.vector_norm(delta)))
-        if self.trainable == "first":
-            return products[0] * norms[-1]
-        stack = [p * norm for p, norm in zip(products, reversed(norms), strict=True)]
-        return triangular_factor(functions.concat(stack))
+            deltas.append((w if len(deltas) == 1 else deltas[-1] @ w) * scale)
+        return products, deltas[::-1]
 
     def gradients(self, weights: Sequence[Array]) -> GradientMap:
         """A function from x (n, d) to factors whose NTK (`ntkcond.ntk.empirical`) is that of the

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
 ByName = dict[str, list[Gradients]]  # of a parameter, for each output or use
+NOTHING = nullcontext()
+SKETCHES = 8  # by them alone, an error is taken for a tenth of itself once in 10⁷ times
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
@@ -124,12 +127,7 @@ class Differentiated:
                 " that names the module itself: make it a parameter or a method of the part"
             )
         mixed = f @ torch.linspace(1, 2, f.shape[1], dtype=f.dtype, device=f.device)
-        powers = 2.0 ** torch.arange(len(x), device=f.device)
-        plain, scaled = (_of_results((mixed * c).sum(), uses) for c in (1, powers))
-        for use, one, other in zip(uses, plain, scaled, strict=True):
-            by_sample = len(use.inputs) == len(one) == len(x)  # and again in each pass
-            if not by_sample or not _agree(other, one * powers.reshape(-1, *[1] * (one.ndim - 1))):
-                self.by_jacobian |= set(self._layers[use.layer].names.values())
+        plain = self._told_apart(mixed, uses)
         totals = _gradients(mixed.sum(), list(self.parameters.values()))
         expected = dict(zip(self.parameters, totals, strict=True))
         by_layers = self._by_name(uses, plain)
@@ -137,9 +135,14 @@ class Differentiated:
             found = torch.stack([gradients.total() for gradients in own]).sum(0)
             if not _agree(found, expected[name].flatten()):
                 self.by_jacobian.add(name)
+        self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
+        self._measure(x, uses, by_layers)
+        return f.shape[1]
+
+    def _measure(self, x: Tensor, uses: list[_Use], by_layers: ByName) -> None:
+        """How many numbers a sample takes."""
         first = [found[0] for found in self(x, range(1)).values()]
         self.calls = len(uses) + len(self.by_jacobian)
-        self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
         results = sum(use.result[0].numel() for use in uses)
         self._entries = _Entries(
             graph=sum(use.inputs[0].numel() for use in uses) + 2 * results,
@@ -147,7 +150,49 @@ class Differentiated:
             kept=sum(one.kept for one in first),
             passing=max(one.passing for one in [*first, *chain.from_iterable(by_layers.values())]),
         )
-        return f.shape[1]
+
+    def tell_apart(self, x: Tensor) -> None:
+        """Finds the layers of which a row does not belong to the sample in its place, or to others
+        too: as where samples are sorted. Their parameters join by_jacobian. Of all samples, which
+        `check` sees a few of."""
+        f, uses = self._recorded(x)
+        before = set(self.by_jacobian)
+        plain = self._told_apart(f.sum(1), uses)
+        if self.by_jacobian != before:
+            self._measure(x[:1], uses, self._by_name(uses, plain))
+
+    def _told_apart(self, f: Tensor, uses: list[_Use]) -> list[Tensor]:
+        """The vectors back-propagated to each use; f: a number of each sample. If each is that of
+        its own sample alone, it grows as the number that multiplies this sample's f."""
+        factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(f))).to(f)
+        plain, scaled = (_of_results((f * c).sum(), uses) for c in (1, factors))
+        for use, one, other in zip(uses, plain, scaled, strict=True):
+            by_sample = len(use.inputs) == len(one) == len(f)  # and again in each pass
+            if not by_sample or not _agree(other, one * factors.reshape(-1, *[1] * (one.ndim - 1))):
+                self.by_jacobian |= set(self._layers[use.layer].names.values())
+        return plain
+
+    def sketch(self, x: Tensor, outputs: range, mode: AbstractContextManager = NOTHING) -> Tensor:
+        """Inner products of the gradients with SKETCHES random directions of entries ±1, (SKETCHES,
+        n, outputs): how far two such sketches are apart tells how far the gradients are. mode: in
+        which gradients are computed."""
+        with mode:
+            found = self(x, outputs)
+        random = np.random.default_rng(0)
+        total = torch.zeros((), dtype=torch.float64, device=x.device)
+        for name in sorted(self.parameters):
+            size = self.parameters[name].numel()
+            signs = torch.from_numpy(2.0 * random.integers(0, 2, (SKETCHES, size)) - 1)
+            signs = signs.to(self.parameters[name])
+            total = total + torch.stack(
+                [torch.stack([g.along(s) for g in found[name]], 1) for s in signs]
+            )
+        return total
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """(n, k), without a graph."""
+        with torch.no_grad():
+            return self._outputs(x)
 
     def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
@@ -158,23 +203,6 @@ class Differentiated:
             for name, values in self._of_samples(x, j).items():
                 found[name].append(Explicit(values.reshape(len(x), -1)))
         return found
-
-    def alone(self, x: Tensor, outputs: range, whole: bool) -> np.ndarray:
-        """The NTK by autograd, of samples each run alone: (n, outputs, n, outputs) if whole, else
-        (n, 1, n, 1), the sum over outputs."""
-        wanted = list(self.parameters.values())
-        rows = []  # gradients with respect to all parameters: a sample and an output each
-        for i in range(len(x)):
-            with torch.enable_grad():
-                f = self._outputs(x[i : i + 1])[0]
-            rows += [_gradients(f[j], wanted) for j in outputs]
-        n, k = len(x), len(outputs)
-        matrix = wanted[0].new_zeros(n * k, n * k)
-        for of_rows in zip(*rows, strict=True):
-            j = torch.stack(of_rows).reshape(n * k, -1)
-            matrix += j @ j.T
-        found = matrix.reshape(n, k, n, k).cpu().numpy()
-        return found if whole else np.einsum("iaja->ij", found)[:, None, :, None]
 
     def samples_at_once(self, outputs: int, memory: float, n: int) -> tuple[int, int]:
         """How many samples are differentiated at once, and of how many the gradients, of so many

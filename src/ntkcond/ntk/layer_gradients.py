@@ -28,6 +28,10 @@ class Explicit(NamedTuple):
         """Their sum, (weights,)."""
         return self.values.sum(0)
 
+    def along(self, direction: Tensor) -> Tensor:
+        """Their inner products with a direction (weights,): (n,)."""
+        return self.values @ direction
+
     @property
     def kept(self) -> int:
         """Entries of a sample."""
@@ -64,6 +68,12 @@ class Factored(NamedTuple):
         """Their sum, (weights,)."""
         a, back = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.back))
         return (back.mT @ a).flatten()
+
+    def along(self, direction: Tensor) -> Tensor:
+        """Their inner products with a direction (weights,): (n,)."""
+        _, groups, _, outputs = self.back.shape
+        image = self.unfold(self.x) @ direction.reshape(groups, outputs, self.inputs).mT
+        return (image * self.back).sum((1, 2, 3))
 
     @property
     def kept(self) -> int:

@@ -22,7 +22,8 @@ from ntkcond.ntk.infinite_width import (
     infinite_width_ntk_half,
 )
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, rounding, spectrum_record
+from ntkcond.ntk.rounding import KernelError, layer_gradients_with_error
+from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
 
 def measure(
@@ -34,7 +35,8 @@ def measure(
     device: Device = "cpu",
 ) -> Iterator[dict]:
     """A row for each seed and block (a single seed, −1, at infinite width): seed, block, kappa,
-    kappa_lower, verdict, lambda_max, lambda_min, and min_angle_deg among the seed's samples.
+    kappa_lower, verdict, grade, lambda_max, lambda_min (`ntkcond.ntk.spectrum.Spectrum`), and
+    min_angle_deg among the seed's samples.
 
     x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used. For blocks
     None, all blocks are used, and the angle is among all samples, including those in no block.
@@ -57,23 +59,26 @@ def _of_seed(
         angle = _at_infinite_width(distinct, network)
         ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
 
-        def kernel(samples: np.ndarray) -> Array | Half:
-            return ntk(samples, network)
+        def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
+            found = ntk(samples, network)
+            error = infinite_width.kernel_error(network, samples.shape[1], diagonal(found))
+            return found, error
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
         angle = smallest_angle(network.layer_gradients(put(distinct, device), weights))
         empirical = empirical_ntk_half if by_half else empirical_ntk
+        gradients = layer_gradients_with_error(network, weights)
 
-        def kernel(samples: np.ndarray) -> Array | Half:
-            x = put(samples.astype(np.float64), device)
-            return empirical(network.layer_gradients(x, weights))
+        def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
+            factors, error = gradients(put(samples.astype(np.float64), device))
+            return empirical(factors), error
 
     return [  # no name keeps a kernel: the next one needs its memory
         {
             "seed": seed,
             "block": block,
             "min_angle_deg": angle,
-            **_record(kernel(samples), samples, network),
+            **_record(*kernel(samples), rank_bound(samples, network)),
         }
         for block, samples in enumerate(inputs)
     ]
@@ -94,15 +99,11 @@ def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
     return math.degrees(found)
 
 
-def _record(kernel: Array | Half, samples: np.ndarray, network: MLP) -> dict:
-    """κ and its verdict; `unresolved` for a kernel that overflowed."""
-    squared_norms = diagonal(kernel)  # which no entry exceeds
-    if not np.isfinite(squared_norms).all():
+def _record(kernel: Array | Half, error: KernelError, rank: int) -> dict:
+    """κ and its verdict; `unresolved` for a kernel that overflowed. rank: a bound on it."""
+    if not np.isfinite(diagonal(kernel)).all():  # which no entry exceeds
         unknown = {"lambda_max": math.nan, "lambda_min": math.nan, "kappa": math.nan}
-        return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved"}
-    bound = infinite_width.rounding if network.width == math.inf else rounding
-    relative = bound(network, samples.shape[1])
-    error = relative * float(squared_norms.sum())
-    record = spectrum_record(kernel, rank_bound(samples, network), error)
-    names = ("lambda_max", "lambda_min", "kappa", "kappa_lower", "verdict")
+        return {**unknown, "kappa_lower": 1.0, "verdict": "unresolved", "grade": "estimated"}
+    record = spectrum(kernel, error, rank).record
+    names = ("lambda_max", "lambda_min", "kappa", "kappa_lower", "verdict", "grade")
     return {name: record[name] for name in names}

@@ -8,7 +8,7 @@ left, such as a weight that is used elsewhere as well, is differentiated sample 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -19,11 +19,15 @@ from torch import Tensor, nn
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.differentiated import ByName, Differentiated
-from ntkcond.ntk.spectrum import spectrum_record
+from ntkcond.ntk.perturbation import COARSER, Perturbed, Plain, undecided
+from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
+from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
 DIFFERS = 1e-8  # relative: far above rounding
-FEW = 4  # samples that show whether the module's NTK is defined, and how it rounds
+FEW = 4  # samples in a small batch
+SAFETY = 4.0  # of what random errors change
+SATURATED = 0.03  # relative: a gradient that changes by more does so in no proportion to the errors
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,11 @@ class Kernel:
     """An NTK.
 
     matrix: (n, n) float64, exactly symmetric; (n k, n k) for all k outputs, sample by sample.
-    error: an estimate on the safe side of the norm of its rounding error (`kernel`).
+    error: the norm of its rounding error is at most this, as far as an estimate can say (`kernel`).
     rank_bound: its rank is at most this: the number of weights, of distinct samples.
     layerwise, by_jacobian: names of the parameters whose gradients came from their layers, and of
-    the others.
+    the others. kinks: preactivations so near a kink of their activation, as ReLU's, that rounding
+    may have put them on its other side. grade: "estimated"; "proved" of a given matrix.
     """
 
     matrix: np.ndarray
@@ -42,37 +47,8 @@ class Kernel:
     rank_bound: int
     layerwise: tuple[str, ...]
     by_jacobian: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Conditioning:
-    """κ = λ_max/λ_min of an NTK of n rows, and whether it can be trusted.
-
-    kappa, with its interval from kappa_lower to kappa_upper, and verdict: see
-    `ntkcond.ntk.spectrum.ConditionNumber`. error: a bound on that of both eigenvalues.
-    """
-
-    kappa: float
-    kappa_lower: float
-    kappa_upper: float
-    verdict: str
-    lambda_max: float
-    lambda_min: float
-    error: float
-    n: int
-    rank_bound: int
-
-    def __str__(self) -> str:
-        off = max(self.kappa_upper / self.kappa, self.kappa / self.kappa_lower) - 1
-        known = {
-            "resolved": f"κ = {self.kappa:.6g} within {100 * off:.1g} %",
-            "singular": f"κ = ∞: the rank is at most {self.rank_bound}",
-            "unresolved": f"κ > {self.kappa_lower:.4g}: λ_min is lost in rounding",
-        }[self.verdict]
-        return (
-            f"{known}, {self.verdict}; n = {self.n}, λ_max = {self.lambda_max:.6g},"
-            f" λ_min = {self.lambda_min:.6g}, each ± {self.error:.2g}"
-        )
+    kinks: int = 0
+    grade: str = ESTIMATED
 
 
 def condition_number(
@@ -81,8 +57,8 @@ def condition_number(
     *,
     error: float = 0.0,
     **options: Any,
-) -> Conditioning:
-    """κ of a module's NTK on the samples x, or of an NTK that is there.
+) -> Spectrum:
+    """κ of a module's NTK on the samples x, or of a given NTK, with its interval and verdict.
 
     error: of a matrix, a bound on the norm of its error; that of rounding its entries to their type
     is added. options: those of `kernel`, of a module. Raises UserError as `kernel` does, and if the
@@ -94,29 +70,26 @@ def condition_number(
     >>> network = torch.nn.Sequential(
     ...     torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
     ... )
-    >>> ntkcond.condition_number(network, torch.randn(20, 5)).verdict
-    'resolved'
+    >>> kappa = ntkcond.condition_number(network, torch.randn(20, 5))
+    >>> kappa.verdict, kappa.grade
+    ('resolved', 'estimated')
     """
     if isinstance(module, nn.Module):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
-        found = kernel(module, x, **options)
+        given = kernel(module, x, **options)
     elif x is not None or options:
-        raise UserError("of an NTK that is there, give neither samples nor options of `kernel`")
+        raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        found = _given(module)
-    found = replace(found, error=found.error + error)
-    record: dict[str, Any] = spectrum_record(found.matrix, found.rank_bound, found.error)
-    smallest, error = record["lambda_min"], record["lambda_min_error"]
-    if smallest < -error:
+        given = _given(module)
+    bound = Bound(products=given.error + error, kinks=given.kinks)
+    found = spectrum(given.matrix, KernelError({given.grade: bound}), given.rank_bound)
+    if found.lambda_min < -found.error:
         raise UserError(
-            f"the matrix is no NTK: λ_min = {smallest:.4g} is below zero by more than its error,"
-            f" {error:.2g}, but every NTK is positive semi-definite"
+            f"the matrix is no NTK: λ_min = {found.lambda_min:.4g} is below zero by more than its"
+            f" error, {found.error:.2g}, but every NTK is positive semi-definite"
         )
-    return Conditioning(
-        record["kappa"], record["kappa_lower"], record["kappa_upper"], record["verdict"],
-        record["lambda_max"], smallest, error, len(found.matrix), record["rank_bound"],
-    )  # fmt: skip
+    return found
 
 
 def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
@@ -161,7 +134,7 @@ def _given(kernel: Kernel | np.ndarray) -> Kernel:
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
     rough = given.dtype.kind == "f" and np.finfo(given.dtype).eps > np.finfo(np.float64).eps
     error = np.finfo(given.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
-    return Kernel(matrix, float(error), len(matrix), (), ())
+    return Kernel(matrix, float(error), len(matrix), (), (), grade=PROVED)
 
 
 def kernel(
@@ -181,14 +154,15 @@ def kernel(
     take; if they need more, samples are differentiated in parts, and again for each part of K's
     rows whose gradients are kept. K, its copy and the products of a band of it come on top.
 
-    The error of an entry is taken for 4 √s u a stage of s terms, relative to the norms of the two
-    gradients, with two stages a layer and one more, as in `ntkcond.ntk.spectrum.rounding`, and u of
-    the lowest precision that the module computes in; or, if that is larger, for four times the
-    difference that float32 makes on a few samples, times 2⁻²⁹.
+    The error is an estimate: four times what random errors in all operations make of the gradient
+    of every sample (`ntkcond.ntk.perturbation`); and 4 √s u a stage of s terms, relative to the
+    norms of two gradients, with two stages a layer and one more, for u of the lowest precision that
+    the module computes in. Where these errors change a gradient by more than SATURATED, or a
+    preactivation is at a kink, the whole gradient counts as error.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
-    call to call, or that of one sample depends on the others.
+    call to call, or depends on the other samples, as found by all samples in small batches.
 
     >>> import torch, ntkcond
     >>> network = torch.nn.Linear(3, 2)
@@ -206,6 +180,9 @@ def kernel(
     differentiated = Differentiated(module, names)
     outputs = _outputs(output, differentiated.check(samples[:FEW]))
     sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
+    for part in _parts(len(samples), sizes[0]):
+        differentiated.tell_apart(samples[part])
+    sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
     matrix = gram(differentiated, samples, outputs, output == "all", *sizes)
     if not np.isfinite(matrix.diagonal()).all():
         first = int(np.flatnonzero(~np.isfinite(matrix.diagonal()))[0])
@@ -213,18 +190,18 @@ def kernel(
         raise UserError(
             f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
         )
-    relative = _checked_rounding(matrix, module, differentiated, samples, outputs)
+    bound = _error(matrix, differentiated, samples, outputs, sizes[0])
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
-    bound = min(distinct, weights)
+    rank = min(distinct, weights)
     if output == "trace":
-        bound = min(distinct, weights * len(outputs))
+        rank = min(distinct, weights * len(outputs))
     elif output == "all":
-        bound = min(distinct * len(outputs), weights)
+        rank = min(distinct * len(outputs), weights)
     by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
     layerwise = tuple(name for name in names if name not in by_jacobian)
-    error = relative * float(np.trace(matrix))
-    return Kernel(matrix, error, bound, layerwise, by_jacobian)
+    error = bound.norm(float(np.trace(matrix)))
+    return Kernel(matrix, error, rank, layerwise, by_jacobian, bound.kinks)
 
 
 def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
@@ -326,7 +303,7 @@ def gram(
     and the gradients of so many are kept."""
     n, k = len(x), len(outputs) if whole else 1
     matrix = torch.zeros(n, k, n, k, dtype=torch.float64, device=x.device)
-    parts = [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
+    parts = _parts(n, at_once)
     together = rows_kept // at_once  # parts
     pairs = [(a, b) for a, b in product(range(len(outputs)), repeat=2) if whole or a == b]
 
@@ -352,44 +329,71 @@ def gram(
     return lower + np.tril(lower, -1).T  # the two halves of a product round differently
 
 
-def _checked_rounding(
-    matrix: np.ndarray,
-    module: nn.Module,
+def _parts(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _error(
+    matrix: np.ndarray, differentiated: Differentiated, x: Tensor, outputs: range, at_once: int
+) -> Bound:
+    """See `kernel`. Raises UserError if outputs or gradients of samples differ in other batches:
+    they depend on the other samples, or on chance, also where outputs do not show it, as below a
+    head of zeros."""
+    n, device = len(x), x.device
+    norms = np.sqrt(np.maximum(matrix.diagonal(), 0)).reshape(n, -1)  # (n, 1), or of each output
+    squared, kinks = np.zeros(n), 0
+    for number, part in enumerate(_parts(n, at_once)):
+        samples = x[part]
+        with torch.random.fork_rng():
+            plain, perturbed = Plain(), Perturbed(number, device)
+            sketch = differentiated.sketch(samples, outputs, plain)
+            whole = differentiated.outputs(samples)
+            _compare_batches(differentiated, samples, outputs, sketch, whole, norms[part])
+            moved = differentiated.sketch(samples, outputs, perturbed)
+        away = ((moved - sketch) ** 2).mean(0).sqrt().cpu().numpy()  # (samples, outputs)
+        size = (sketch**2).mean(0).sqrt().cpu().numpy()
+        at_kinks = undecided(plain, perturbed, len(samples)).numpy()
+        kinks += int(at_kinks.sum())
+        lost = ~(away <= SATURATED * size) & ((away != 0) | ~np.isfinite(away))
+        lost |= (at_kinks > 0)[:, None]
+        error = np.where(lost, size + away, away / COARSER)
+        squared[part] = (np.nan_to_num(error, nan=math.inf) ** 2).sum(1)
+    stages = 2 * differentiated.calls + 1
+    terms = max(p.numel() for p in differentiated.parameters.values())
+    weights = sum(p.numel() for p in differentiated.parameters.values())
+    counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
+    flushed = TINY * weights * len(matrix) * (matrix.any() or bool(x.any()))
+    products = counted * float(np.trace(matrix)) + flushed
+    return Bound(SAFETY**2 * float(squared.sum()), products, kinks)
+
+
+def _compare_batches(
     differentiated: Differentiated,
     x: Tensor,
     outputs: range,
-) -> float:
-    """The relative error of an entry of K (`kernel`). Some are held against those of samples that
-    are run alone: they differ if samples depend on each other, or on chance, where outputs do not
-    show it, as below a head of zeros."""
-    n, k = len(x), len(matrix) // len(x)
-    some = np.unique(np.linspace(0, n - 1, FEW).astype(int))
-    few = x[torch.from_numpy(some).to(x.device)]
-    found = matrix.reshape(n, k, n, k)[np.ix_(some, np.arange(k), some, np.arange(k))]
-    wanted = differentiated.alone(few, outputs, whole=k > 1)
-    norms = np.sqrt(np.einsum("iaia->ia", wanted))
-    allowed = DIFFERS * np.multiply.outer(norms, norms) + np.finfo(float).tiny
-    if (abs(found - wanted) > allowed).any():
-        raise UserError(
-            "the gradient of a sample depends on the other samples of its batch, or changes from"
-            " call to call: the module's NTK is not defined"
-        )
-    traces = np.einsum("iaja->ij", found)
-    # on the CPU: a GPU may multiply float32 as TF32
-    single = Differentiated(module, tuple(differentiated.parameters), torch.float32, "cpu")
-    single.by_jacobian = set(differentiated.by_jacobian)
-    few = few.cpu().float() if few.is_floating_point() else few.cpu()
-    try:
-        rough = gram(single, few, outputs, False, len(few), len(few))
-    except UserError:  # it asks for float64
-        rough = traces
-    norms = np.sqrt(traces.diagonal())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = abs(rough - traces) / np.outer(norms, norms)
-    seen = np.max(relative[np.ix_(norms > 0, norms > 0)], initial=0.0)
-    if not math.isfinite(seen):  # float32 overflows
-        seen = 0.0
-    stages = 2 * differentiated.calls + 1
-    terms = max(p.numel() for p in differentiated.parameters.values())
-    counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
-    return max(counted, 4 * seen * 2.0**-29)
+    sketch: Tensor,
+    f: Tensor,
+    norms: np.ndarray,
+) -> None:
+    """Holds gradients (their sketch) and outputs f of a batch against those in small batches, in
+    another order."""
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
+    scale = float(f.abs().max())
+    allowed = DIFFERS * torch.from_numpy(norms.max(1)).to(sketch) * math.sqrt(len(outputs))
+    for part in _parts(len(x), FEW):
+        some = order[part]
+        if not _close(differentiated.outputs(x[some]), f[some], DIFFERS * scale):
+            raise UserError(
+                "the module's output for a sample depends on the others of its batch, or changes"
+                " from call to call: its NTK is not defined"
+            )
+        apart = (differentiated.sketch(x[some], outputs) - sketch[:, some]).abs().amax((0, 2))
+        if (apart > 10 * allowed[some] + TINY).any():
+            raise UserError(
+                "the gradient of a sample depends on the other samples of its batch, or changes"
+                " from call to call: the module's NTK is not defined"
+            )
+
+
+def _close(a: Tensor, b: Tensor, allowed: float) -> bool:
+    return bool((a - b).abs().max() <= allowed)

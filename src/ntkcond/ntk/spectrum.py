@@ -1,13 +1,15 @@
-"""Extreme eigenvalues of an NTK, each with a bound on its error, and the verdict on κ.
+"""The spectrum of an NTK: extreme eigenvalues with what is proven of them, κ, and its verdict.
 
 κ = λ_max/λ_min (Eq. 6) is only as accurate as λ_min, which for near-parallel data lies many orders
-of magnitude below λ_max. So every λ_min has an error bound, and every κ a verdict: `resolved`,
-`singular` (κ = ∞, known from the inputs: `ntkcond.ntk.rank`) or `unresolved` (λ_min is below its
-bound: κ is large, and its value is unknown).
+of magnitude below λ_max. So a `Spectrum` has an interval for κ, and a verdict: `resolved`,
+`singular` (κ = ∞: the rank is known to be below n) or `unresolved` (λ_min is lost in rounding: κ is
+large, and its value is unknown). The interval is as good as the weakest of what it rests on, its
+grade: `proved`, under a `model` of rounding (`ntkcond.ntk.rounding`), or `estimated`.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,66 +18,219 @@ from ntkcond.arrays.backend import Array, to_numpy, triangular_factor, xp
 from ntkcond.arrays.half import half_of
 from ntkcond.arrays.symmetric import Symmetric
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, UNIT_ROUNDOFF, KernelError
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import progress, timed
 
-UNIT_ROUNDOFF = 2.0**-53
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
+GRADES = ("proved", "model", "estimated")  # from the strongest
 
 RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
 
 class Extremes(NamedTuple):
-    """The ends of a spectrum. `error` bounds |computed − exact| for both of them. eigenvalues: all
-    of them, (n,) ascending; or else vector: the eigenvector of λ_min, (n,) of norm 1, which has
-    ‖K v − λ v‖ ≤ error up to the rounding of that product."""
+    """The ends of the spectrum of a given matrix, and where the exact ones lie.
+
+    largest, smallest: (low, high) of λ_max and of λ_min. proved: whether that is a theorem; if not,
+    λ_max is not above and λ_min not below as far as the solver is to be believed. norm: λ_max is
+    not above, for certain. eigenvalues: all of them, (n,) ascending, as computed; or else vector:
+    the eigenvector of λ_min, (n,) of norm 1."""
 
     lambda_max: float
     lambda_min: float
-    error: float
+    largest: tuple[float, float]
+    smallest: tuple[float, float]
+    proved: bool
+    norm: float = math.inf
     eigenvalues: np.ndarray | None = None
     vector: np.ndarray | None = None
 
-
-class ConditionNumber(NamedTuple):
-    """κ with the interval from its error bound, and the verdict.
-
-    singular: value = lower = upper = ∞. unresolved: value = lower, upper = ∞."""
-
-    value: float
-    lower: float
-    upper: float
-    verdict: str
+    @property
+    def error(self) -> float:
+        """How far the exact λ_min may be from the computed one."""
+        low, high = self.smallest
+        return max(self.lambda_min - low, high - self.lambda_min)
 
 
-def rounding(network: MLP, features: int) -> float:
-    """e: the relative error that rounding leaves in a float64 inner product of gradients.
+@dataclass(frozen=True)
+class Spectrum:
+    """Of an (n, n) NTK.
 
-    |δK_ij| ≤ e times the product of the norms in it. The worst case grows with the number k of
-    terms of a sum. This is an estimate, 4 √k u a stage (`MLP.rounding_stages`), not a guarantee:
-    independent roundings of mean zero make one product of k factors 1 + δ exceed it with a
-    probability below 10⁻³, and the theorem multiplies that by k for an inner product and by the
-    number of entries for a matrix (Higham & Mary, SIAM J. Sci. Comput. 41, A2815, 2019). What
-    speaks for it are the errors found in extended precision, all far below (tests).
+    extremes: of the matrix as computed. kernel_error: how far that is from the exact NTK. n: rows.
+    rank_bound: the exact NTK's rank is at most this, for certain. smallest_is_above: a proven lower
+    bound on λ_min of the computed matrix, of a large one, if it was asked for.
     """
-    stages, longest_sum = network.rounding_stages(features)
-    return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
+
+    extremes: Extremes
+    kernel_error: KernelError
+    n: int
+    rank_bound: int
+    smallest_is_above: float | None = None
+
+    @property
+    def lambda_max(self) -> float:
+        return self.extremes.lambda_max
+
+    @property
+    def lambda_min(self) -> float:
+        """As computed: it may be negative by less than its error."""
+        return self.extremes.lambda_min
+
+    @property
+    def grade(self) -> str:
+        """The strongest grade in which κ is resolved; else the one with the smallest error. Of a
+        singular NTK: proved."""
+        if self.rank_bound < self.n:
+            return PROVED
+        grades = [grade for grade in GRADES if grade in self._intervals()]
+        for grade in grades:
+            if self._intervals()[grade].smallest[0] > 0:
+                return grade
+        return grades[-1]
+
+    def _intervals(self) -> dict[str, "_Interval"]:
+        """Of the exact eigenvalues, by grade."""
+        ends, above = self.extremes, self.smallest_is_above
+        largest, smallest = ends.largest, ends.smallest
+        if above is not None:
+            largest, smallest = (largest[0], ends.norm), (above, smallest[1])
+        intervals = {}
+        for grade in (grade for grade in GRADES if grade in self.kernel_error.bounds):
+            bound = self.kernel_error.bounds[grade]
+            e = bound.norm(largest[1])
+            intervals[grade if ends.proved or above is not None else ESTIMATED] = _Interval(
+                (largest[0] - e, largest[1] + e), (smallest[0] - e, smallest[1] + e), bound.kinks
+            )  # where both are estimated, the sharper one stays
+        return intervals
+
+    @property
+    def _interval(self) -> "_Interval":
+        intervals = self._intervals()
+        sharpest = max(intervals, key=GRADES.index)
+        return intervals[sharpest if self.rank_bound < self.n else self.grade]
+
+    @property
+    def error(self) -> float:
+        """A bound on the error of λ_min, with that of the kernel, of the grade."""
+        low, high = self._interval.smallest
+        return max(self.lambda_min - low, high - self.lambda_min)
+
+    @property
+    def kinks(self) -> int:
+        """Preactivations so near a kink that rounding may have put them on its other side."""
+        return self._interval.kinks
+
+    @property
+    def verdict(self) -> str:
+        if self.rank_bound < self.n:
+            return SINGULAR
+        return RESOLVED if self._interval.smallest[0] > 0 else UNRESOLVED
+
+    @property
+    def kappa(self) -> float:
+        """Of a singular NTK ∞; of an unresolved one its lower bound."""
+        if self.verdict == RESOLVED:
+            return self.lambda_max / self.lambda_min
+        return self.kappa_lower
+
+    @property
+    def kappa_lower(self) -> float:
+        if self.verdict == SINGULAR:
+            return math.inf
+        largest, smallest = self._interval.largest[0], self._interval.smallest[1]
+        lower = largest / smallest if smallest > 0 else math.nan
+        return lower if lower > 1 else 1.0  # also of a bound that is no number
+
+    @property
+    def kappa_upper(self) -> float:
+        if self.verdict != RESOLVED:
+            return math.inf
+        return self._interval.largest[1] / self._interval.smallest[0]
+
+    def __str__(self) -> str:
+        lost = "λ_min is lost in rounding"
+        if self.kinks:
+            gates = "a preactivation is" if self.kinks == 1 else f"{self.kinks} preactivations are"
+            lost = f"{gates} within rounding of a kink"
+        known = {
+            RESOLVED: f"κ = {self.kappa:.6g}, {self.kappa_lower:.6g} to {self.kappa_upper:.6g}",
+            SINGULAR: f"κ = ∞: the rank is at most {self.rank_bound}",
+            UNRESOLVED: f"κ > {self.kappa_lower:.4g}: {lost}",
+        }[self.verdict]
+        return (
+            f"{known}, {self.verdict} ({self.grade}); n = {self.n}, λ_max = {self.lambda_max:.6g},"
+            f" λ_min = {self.lambda_min:.6g} ± {self.error:.2g}"
+        )
+
+    @property
+    def record(self) -> dict[str, float | int | str | np.ndarray]:
+        """By the names of the spectrum file and of results/conditioning.csv; `eigenvalues` (n,) if
+        all were computed, else `smallest_eigenvector` (n,), zero if it was not."""
+        record: dict[str, float | int | str | np.ndarray] = {
+            "lambda_max": self.lambda_max,
+            "lambda_min": self.lambda_min,
+            "lambda_min_error": self.error,
+            "rank_bound": self.rank_bound,
+            "kappa": self.kappa,
+            "kappa_lower": self.kappa_lower,
+            "kappa_upper": self.kappa_upper,
+            "verdict": self.verdict,
+            "grade": self.grade,
+            "kinks": self.kinks,
+        }
+        ends = self.extremes
+        if ends.eigenvalues is not None:
+            record["eigenvalues"] = ends.eigenvalues
+        else:
+            record["smallest_eigenvector"] = (
+                np.zeros(self.n) if ends.vector is None else ends.vector
+            )
+        if self.smallest_is_above is not None:
+            record["smallest_is_above"] = self.smallest_is_above
+        return record
 
 
-def extreme_eigenvalues(kernel: Array | Symmetric, kernel_error: float = 0.0) -> Extremes:
-    """λ_max and λ_min of a symmetric positive semi-definite matrix, with a bound on their error.
+class _Interval(NamedTuple):
+    """largest, smallest: (low, high) of the exact λ_max and λ_min."""
+
+    largest: tuple[float, float]
+    smallest: tuple[float, float]
+    kinks: int
+
+
+def spectrum(kernel: Array | Symmetric, error: KernelError, rank_bound: int) -> Spectrum:
+    """The spectrum of a computed NTK.
 
     kernel: (n, n) float64, exactly symmetric; or a large one, `Symmetric`, which is overwritten.
-    kernel_error: a bound on the norm of its rounding error, which moves no eigenvalue by more; 0
-    bounds the error with respect to the given matrix.
-    Full solver: backward stable, error ≤ n ε λ_max (LAPACK Users' Guide, 4.7). For a large one, and
-    for n > FULL_SPECTRUM_UP_TO, see `_cholesky_lanczos`. Raises UserError if it is not positive
-    semi-definite.
+    error: what is known of its error. rank_bound: of the exact NTK, from its inputs
+    (`ntkcond.ntk.rank.rank_bound`); samples with a gradient of exactly zero lower it further.
+    Raises UserError if the kernel is not positive semi-definite within its error.
+    """
+    n = len(diagonal(kernel))
+    rank_bound = min(rank_bound, n - error.zero_gradients)
+    if rank_bound < n and isinstance(kernel, Symmetric):
+        extremes = singular_extremes(kernel)  # spares the factor
+    else:
+        trace = float(diagonal(kernel).sum())
+        shift = min(bound.norm(trace) for bound in error.bounds.values())
+        extremes = extreme_eigenvalues(kernel, shift, certify=rank_bound == n)
+    return Spectrum(extremes, error, n, rank_bound)
+
+
+def extreme_eigenvalues(
+    kernel: Array | Symmetric, kernel_error: float = 0.0, certify: bool = True
+) -> Extremes:
+    """λ_max and λ_min of a symmetric positive semi-definite matrix, and intervals that hold them.
+
+    kernel: (n, n) float64, exactly symmetric; or a large one, `Symmetric`, which is overwritten.
+    kernel_error: by how much, in norm, it may fail to be positive semi-definite. certify: prove the
+    intervals, for n ≤ FULL_SPECTRUM_UP_TO (`_enclosures`); beyond, see `_cholesky_lanczos`. Raises
+    UserError if it is not positive semi-definite.
 
     >>> import numpy as np, ntkcond
-    >>> found = ntkcond.extreme_eigenvalues(np.diag([1.0, 2.0, 5.0]))
-    >>> found.lambda_min, found.lambda_max, found.error < 1e-14
-    (1.0, 5.0, True)
+    >>> extremes = ntkcond.extreme_eigenvalues(np.diag([1.0, 2.0, 5.0]))
+    >>> extremes.lambda_min, extremes.lambda_max, extremes.error < 1e-14, extremes.proved
+    (1.0, 5.0, True, True)
     """
     if isinstance(kernel, Symmetric):
         return _cholesky_lanczos(kernel, kernel_error)
@@ -83,8 +238,57 @@ def extreme_eigenvalues(kernel: Array | Symmetric, kernel_error: float = 0.0) ->
     if n > FULL_SPECTRUM_UP_TO:
         return _cholesky_lanczos(half_of(kernel), kernel_error)
     eigenvalues = to_numpy(xp(kernel).linalg.eigvalsh(kernel))
-    error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max() + kernel_error
-    return Extremes(float(eigenvalues[-1]), float(eigenvalues[0]), float(error), eigenvalues)
+    smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
+    if certify and (proof := _enclosures(to_numpy(kernel), smallest, largest)):
+        return Extremes(largest, smallest, *proof, proved=True, eigenvalues=eigenvalues)
+    error = 2 * UNIT_ROUNDOFF * n * abs(eigenvalues).max()  # LAPACK Users' Guide, 4.7
+    ends = ((value - error, value + error) for value in (largest, smallest))
+    return Extremes(largest, smallest, *ends, proved=False, eigenvalues=eigenvalues)
+
+
+def _enclosures(
+    kernel: np.ndarray, smallest: float, largest: float
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Intervals that hold λ_max and λ_min of a given matrix, for certain; None if none was found.
+
+    If A has a Cholesky factor in floating point, λ_min(A) ≥ −τ; if it has none, λ_min(A) ≤ τ, with
+    τ = (n + 2) u tr A, for sums in any order (Rump, BIT Numerical Mathematics 46, 433, 2006;
+    Higham, Accuracy and Stability of Numerical Algorithms, Thms 10.3, 10.7). So K − σI for a σ on
+    each side of λ_min, and σI − K for λ_max: four factors, little beside the eigenvalues.
+    """
+    trace, n = float(kernel.trace()), len(kernel)
+    if not math.isfinite(trace) or not math.isfinite(largest):
+        return None
+    below = _enclosed(kernel, smallest, 1.0, trace, n)
+    above = below and _enclosed(kernel, -largest, -1.0, -trace, n)
+    return above and ((-above[1], -above[0]), below)
+
+
+def _enclosed(
+    kernel: np.ndarray, value: float, sign: float, trace: float, n: int
+) -> tuple[float, float] | None:
+    """Of λ_min of ±K, computed as `value`; trace: of ±K."""
+
+    def slack(sigma: float) -> float:
+        """τ of ±K − σI, with the rounding of the difference."""
+        moved = UNIT_ROUNDOFF * (abs(kernel.diagonal()).max() + abs(sigma))
+        return 1.01 * ((n + 2) * UNIT_ROUNDOFF * max(trace - n * sigma, 0.0) + moved) + n * n * TINY
+
+    def has_factor(sigma: float) -> bool:
+        from scipy.linalg import lapack  # 0.1 s
+
+        shifted = sign * kernel
+        shifted.reshape(-1)[:: n + 1] -= sigma
+        return lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)[1] == 0
+
+    size = max(abs(value), abs(trace))
+    for margin in (n / 8, n, 8 * n, 64 * n):
+        apart = margin * UNIT_ROUNDOFF * size / max(1.0, math.sqrt(n))
+        low = value - apart - slack(value)
+        high = value + apart + slack(value)
+        if has_factor(low) and not has_factor(high):
+            return float(low - slack(low)), float(high + slack(high))
+    return None
 
 
 def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
@@ -92,14 +296,19 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
 
     Factorisation and the two triangular solves are exact for some K + E with ‖E‖ ≤ 3 p u tr K,
     p = `kernel.roundings` (`backward_error`). K is shifted by the whole error first: a kernel that
-    rounding left slightly indefinite then has a factor too.
+    rounding left slightly indefinite then has a factor too. That an eigenvalue lies in each
+    interval is proved by its residual; that none lies beyond is Lanczos' convergence from a random
+    vector, and no proof: `with_proof` costs a second factor, as long as all the rest.
     """
     n = kernel.n
+    norm = math.sqrt(kernel.squares()) * (1 + n * UNIT_ROUNDOFF)
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
     with timed("λ_max"):
         lambda_max, residual, _ = _largest(n, kernel.product, [lambda _: 0.0], basis=10)
-    error = kernel_error + 3 * backward_error(kernel)
-    kernel.add_to_diagonal(error)
+    residual += backward_error(kernel)  # of the product that gives it
+    own = 3 * backward_error(kernel)
+    shift = kernel_error + own
+    kernel.add_to_diagonal(shift)
     if not _has_factor(kernel):
         raise UserError(
             f"a kernel of {n} samples is not positive semi-definite, but every NTK is. If it comes"
@@ -107,13 +316,16 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
         )
     # The residual adds a hundredth to the bound at most. Where λ_min is lost in rounding, it lies
     # among many others, and 10⁻¹⁰ would take thousands of products.
-    tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * error * value)]
+    tolerances = [lambda _: 1e-2, lambda value: max(1e-10, 1e-2 * shift * value)]
     # K⁻¹ v in place of v: of v, K v − λ v may be κ times as large
     with timed("λ_min"):
         inverse, inverse_residual, vector = _largest(n, kernel.solve, tolerances, basis=20)
     shifted = 1.0 / inverse
-    error_here = error + max(residual, shifted**2 * inverse_residual)
-    return Extremes(lambda_max, shifted - error, error_here, vector=vector)
+    lambda_min, error = shifted - shift, own + shifted**2 * inverse_residual
+    return Extremes(
+        lambda_max, lambda_min, (lambda_max - residual, lambda_max + residual),
+        (lambda_min - error, lambda_min + error), proved=False, norm=norm, vector=vector,
+    )  # fmt: skip
 
 
 def _has_factor(kernel: Symmetric) -> bool:
@@ -122,11 +334,12 @@ def _has_factor(kernel: Symmetric) -> bool:
     return kernel.factorise(lambda panels, count: progress(panels, count, label))
 
 
-def singular_extremes(kernel: Symmetric, kernel_error: float = 0.0) -> Extremes:
-    """Of a kernel that is known to be singular, so that λ_min is exactly 0. Otherwise as
+def singular_extremes(kernel: Symmetric) -> Extremes:
+    """Of a kernel that is known to be singular, so that λ_min of the exact one is 0. Otherwise as
     `extreme_eigenvalues`, without a factor."""
     largest, residual, _ = _largest(kernel.n, kernel.product, [lambda _: 0.0], basis=10)
-    return Extremes(largest, 0.0, kernel_error + backward_error(kernel) + residual)
+    error = backward_error(kernel) + residual
+    return Extremes(largest, 0.0, (largest - error, largest + error), (-error, error), proved=False)
 
 
 def backward_error(kernel: Symmetric) -> float:
@@ -136,16 +349,15 @@ def backward_error(kernel: Symmetric) -> float:
     return (kernel.roundings + 1) * UNIT_ROUNDOFF * float(kernel.diagonal.sum())
 
 
-def smallest_is_above(kernel: Symmetric, sigma: float, kernel_error: float = 0.0) -> float | None:
-    """A lower bound on λ_min, σ less the error of the proof; None if there is no proof. It is
-    proven of the given matrix; of the exact NTK as far as kernel_error, an estimate, is a bound.
+def smallest_is_above(kernel: Symmetric, sigma: float) -> float | None:
+    """A lower bound on λ_min of the given matrix, σ less the error of the proof; None if there is
+    no proof.
 
     If K − σI has a Cholesky factor in floating point, λ_min(K) ≥ σ − p u tr K (Rump, BIT Numerical
     Mathematics 46, 433, 2006). Eigenvectors and their residuals only show that some eigenvalue is
-    near; this shows that none is below. kernel: overwritten. kernel_error: see
-    `extreme_eigenvalues`.
+    near; this shows that none is below. kernel: overwritten.
     """
-    error = backward_error(kernel) + kernel_error
+    error = backward_error(kernel)
     kernel.add_to_diagonal(-sigma)
     return sigma - error if _has_factor(kernel) else None
 
@@ -194,20 +406,6 @@ def nonzero_eigenvalues(factor: Array, factor_error: float = 0.0) -> tuple[np.nd
     return sigma**2, (2 * sigma + error) * error
 
 
-def condition_number(extremes: Extremes, n: int, rank_bound: int) -> ConditionNumber:
-    """κ of an (n, n) kernel whose rank is known to be at most `rank_bound`."""
-    largest, smallest, error = extremes.lambda_max, extremes.lambda_min, extremes.error
-    if rank_bound < n:
-        return ConditionNumber(math.inf, math.inf, math.inf, SINGULAR)
-    lower = (largest - error) / (max(smallest, 0.0) + error)
-    lower = lower if lower > 1 else 1.0  # also of a bound that is no number
-    if not smallest > error:
-        return ConditionNumber(lower, lower, math.inf, UNRESOLVED)
-    return ConditionNumber(
-        largest / smallest, lower, (largest + error) / (smallest - error), RESOLVED
-    )
-
-
 def diagonal(kernel: Array | Symmetric) -> np.ndarray:
     """(n,), on the host."""
     if isinstance(kernel, Symmetric):
@@ -215,55 +413,12 @@ def diagonal(kernel: Array | Symmetric) -> np.ndarray:
     return to_numpy(xp(kernel).linalg.diagonal(kernel))
 
 
-def spectrum_record(
-    kernel: Array | Symmetric, rank_bound: int, kernel_error: float = 0.0
-) -> dict[str, float | int | str | np.ndarray]:
-    """A kernel's spectrum, by the names of the spectrum file and of results/conditioning.csv;
-    `eigenvalues` (n,) if all were computed; of a large one `smallest_eigenvector` (n,), zero if the
-    kernel is known to be singular.
-
-    kernel, kernel_error: see `extreme_eigenvalues`. rank_bound: `ntkcond.ntk.rank.rank_bound` of
-    its inputs; lowered by the samples whose gradient is exactly zero, K_ii = 0.
-    """
-    squared_norms = diagonal(kernel)
-    n = len(squared_norms)
-    rank_bound = min(rank_bound, int((squared_norms != 0).sum()))
-    if rank_bound < n and isinstance(kernel, Symmetric):
-        extremes = singular_extremes(kernel, kernel_error)  # spares the factor
-    else:
-        extremes = extreme_eigenvalues(kernel, kernel_error)
-    kappa = condition_number(extremes, n, rank_bound)
-    record = {
-        "lambda_max": extremes.lambda_max,
-        "lambda_min": extremes.lambda_min,
-        "lambda_min_error": extremes.error,
-        "rank_bound": rank_bound,
-        "kappa": kappa.value,
-        "kappa_lower": kappa.lower,
-        "kappa_upper": kappa.upper,
-        "verdict": kappa.verdict,
-    }
-    if extremes.eigenvalues is not None:
-        record["eigenvalues"] = extremes.eigenvalues
-    elif isinstance(kernel, Symmetric):
-        record["smallest_eigenvector"] = np.zeros(n) if extremes.vector is None else extremes.vector
-    return record
-
-
-def with_proof(
-    record: dict[str, float | int | str | np.ndarray], kernel: Symmetric, kernel_error: float
-) -> dict[str, float | int | str | np.ndarray]:
-    """The record of a resolved kernel with `smallest_is_above`, the proven lower bound on λ_min.
-    Where there is no proof the bound is NaN, κ keeps its lower bound, and it is unresolved.
-
-    kernel: overwritten. kernel_error: see `extreme_eigenvalues`.
-    """
-    margin = record["lambda_min_error"] + backward_error(kernel)  # so that a factor exists
-    bound = smallest_is_above(kernel, record["lambda_min"] - margin, kernel_error)
-    if bound is not None:
-        return {**record, "smallest_is_above": bound}
-    unknown = {"kappa": record["kappa_lower"], "kappa_upper": math.inf, "verdict": UNRESOLVED}
-    return {**record, **unknown, "smallest_is_above": math.nan}
+def with_proof(found: Spectrum, kernel: Symmetric) -> Spectrum:
+    """With `smallest_is_above`, the proven lower bound on λ_min of the same kernel, overwritten.
+    NaN where there is no proof: then κ is unresolved."""
+    margin = found.extremes.error + backward_error(kernel)  # so that a factor exists
+    bound = smallest_is_above(kernel, found.lambda_min - margin)
+    return replace(found, smallest_is_above=math.nan if bound is None else bound)
 
 
 class LinearFactor(NamedTuple):
@@ -284,23 +439,30 @@ def linear_size(x: Array, factor: LinearFactor) -> float:
     return factor.norm * float(xp(x).linalg.matrix_norm(x))
 
 
-def linear_spectrum_record(
-    kernel: Array | Symmetric, rank_bound: int, relative: float, x: Array, factor: LinearFactor
-) -> dict[str, float | int | str | np.ndarray]:
-    """`spectrum_record` of a linear network's kernel, and its non-zero spectrum from Φ: rank,
-    smallest eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to
-    min(n, d) entries.
+def rounding(network: MLP, features: int) -> float:
+    """e: an estimate of the relative error of the entries of a linear network's Φ, 4 √k u for each
+    stage of k terms (`MLP.rounding_stages`). For `nonzero_spectrum`, which decides no verdict."""
+    stages, longest_sum = network.rounding_stages(features)
+    return 4 * UNIT_ROUNDOFF * stages * math.sqrt(longest_sum)
 
-    x: its inputs, (n, d) float64. relative: see `rounding`; here the error of Φ is relative to
-    ‖X‖ ‖R‖, and Φ itself may be much smaller.
+
+def nonzero_spectrum(
+    network: MLP, x: Array, factor: LinearFactor
+) -> dict[str, float | int | np.ndarray]:
+    """Of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero eigenvalue with its error, κ,
+    and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
+
+    x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for `rounding` times
+    ‖X‖ ‖R‖; Φ itself may be much smaller.
     """
-    size = linear_size(x, factor)
-    values, errors = nonzero_eigenvalues(x @ factor.transposed, relative * size)
-    found, missing = len(values) > 0, min(x.shape) - len(values)
-    return spectrum_record(kernel, rank_bound, relative * size**2) | {
+    values, errors = nonzero_eigenvalues(
+        x @ factor.transposed, rounding(network, x.shape[1]) * linear_size(x, factor)
+    )
+    some, missing = len(values) > 0, min(x.shape) - len(values)
+    return {
         "nonzero_rank": len(values),
-        "nonzero_lambda_min": values[0] if found else math.nan,
-        "nonzero_lambda_min_error": errors[0] if found else math.nan,
-        "nonzero_kappa": values[-1] / values[0] if found else math.nan,
+        "nonzero_lambda_min": values[0] if some else math.nan,
+        "nonzero_lambda_min_error": errors[0] if some else math.nan,
+        "nonzero_kappa": values[-1] / values[0] if some else math.nan,
         "nonzero_eigenvalues": np.pad(values, (0, missing), constant_values=math.nan),
     }

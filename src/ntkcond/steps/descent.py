@@ -11,11 +11,12 @@ import numpy as np
 
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.duplicates import distinct_rows
-from ntkcond.networks.mlp import MLP, LayerGradient
+from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import diagonal, rounding, spectrum_record
+from ntkcond.ntk.rounding import layer_gradients_with_error
+from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
@@ -35,7 +36,7 @@ def main(arguments: Namespace) -> None:
 
     residual and linearised, (…, steps + 1): ‖f(X) − y‖ before each step and after the last, and
     were the NTK constant (`ntkcond.training.evolution.linearised`); learning_rate (…). Of the NTK
-    at initialisation, (depths, seeds): each entry of `spectrum_record` but the eigenvalues; and
+    at initialisation, (depths, seeds): the record of its `Spectrum` but the eigenvalues; and
     modes/, (depths, seeds, n) each, of `ntkcond.training.evolution.Modes`. Of the NTKs at the steps
     `watched` (T,): evolution/, (…, T) each: change and alignment (`ntkcond.training.evolution`),
     min_angle_deg among different samples, kappa, kappa_lower, verdict; nan and "" after a run has
@@ -57,12 +58,18 @@ def main(arguments: Namespace) -> None:
     distinct = distinct_rows(inputs).index
     networks = [network_options.network(a, depth=depth) for depth in a.depths]
 
+    def recorded(kernel: Array, state: State, i: int) -> dict[str, float | int | str]:
+        """The spectrum of a kernel, but the eigenvalues."""
+        _, error = layer_gradients_with_error(networks[i], state.weights)(x)
+        record = spectrum(kernel, error, rank_bound(inputs, networks[i])).record
+        return {name: value for name, value in record.items() if name != "eigenvalues"}
+
     def path(i: int, j: int, learning_rate: float) -> Iterator[State]:
         weights = networks[i].initial_weights(a.seeds[j], features, device)
         return descent.descend(x, y, weights, networks[i], learning_rate)
 
     def on_the_way(kernel: Array, state: State, i: int) -> dict:
-        record = _record(kernel, inputs, networks[i])
+        record = recorded(kernel, state, i)
         chosen = (LayerGradient(*(_rows(part, distinct) for part in g)) for g in state.gradients)
         return {name: record[name] for name in ("kappa", "kappa_lower", "verdict")} | {
             "alignment": evolution.alignment(to_numpy(kernel), signs),
@@ -81,7 +88,7 @@ def main(arguments: Namespace) -> None:
                 f"the NTK at depth {a.depths[i]} is beyond the range of float64. Lower"
                 " descent.depths, or scale the samples down"
             )
-        for name, value in _record(kernel, inputs, networks[i]).items():
+        for name, value in recorded(kernel, state, i).items():
             kind = object if isinstance(value, str) else type(value)
             columns.setdefault(name, np.empty(shape, kind))[i, j] = value
         found = evolution.modes(to_numpy(kernel), signs, to_numpy(state.residual))
@@ -126,7 +133,7 @@ def main(arguments: Namespace) -> None:
         kept |= {f"modes/{name}": values for name, values in modes._asdict().items()}
         kept |= {"watched": watched, **{f"evolution/{name}": v for name, v in seen.items()}}
         for name, values in kept.items():
-            text = name.endswith("verdict")
+            text = name.endswith(("verdict", "grade"))
             file[name] = values.astype(h5py.string_dtype()) if text else values
         file.attrs.update(
             network_options.settings(a), depths=a.depths, seeds=a.seeds, n=n, rules=a.rules,
@@ -152,14 +159,6 @@ def _samples(a: Namespace) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(part: Array | None, index: np.ndarray) -> Array | None:
     return None if part is None else part[put(index, part.device)]
-
-
-def _record(kernel: Array, inputs: np.ndarray, network: MLP) -> dict[str, float | int | str]:
-    """Its spectrum, but the eigenvalues. inputs: as the data set has them."""
-    # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-    error = rounding(network, inputs.shape[1]) * float(diagonal(kernel).sum())
-    record = spectrum_record(kernel, rank_bound(inputs, network), error)
-    return {name: value for name, value in record.items() if name != "eigenvalues"}
 
 
 if __name__ == "__main__":

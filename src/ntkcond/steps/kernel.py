@@ -7,17 +7,20 @@ import numpy as np
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.ntk.empirical import ntk_tiles, require_finite, tile_count, tile_size
+from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.run import command
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import BY_HALF_FROM, KERNEL_CHUNK, kernel_file_bytes, kernel_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
+from ntkcond.steps.spectra import write_errors
 
 
 def main(arguments: Namespace) -> None:
     """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile; large kernels by half: above
-    the diagonal's tiles, NaN, which takes no room on the disk."""
+    the diagonal's tiles, NaN, which takes no room on the disk. And what is known of their errors
+    (`ntkcond.steps.spectra.write_errors`)."""
     a = arguments
     network = network_options.network(a)
     device = resolve_device(a.device)
@@ -37,12 +40,16 @@ def main(arguments: Namespace) -> None:
 
     def tiles():
         for s, seed in enumerate(a.seeds):
-            gradients = network.initial_gradients(seed, features, device)
+            weights = network.initial_weights(seed, features, device)
+            gradients = gradients_with_error(network, weights)
             for b in range(blocks):
-                factors = gradients(put(x[b * n : (b + 1) * n].astype(np.float64), device))
+                samples = x[b * n : (b + 1) * n].astype(np.float64)
+                factors, error = gradients(put(samples, device))
+                errors.append(error)
                 for tile in ntk_tiles(factors):
                     yield s, b, tile
 
+    errors: list[KernelError] = []
     overflow = np.errstate(over="ignore", invalid="ignore")  # told as a UserError
     with write_hdf5(a.output, a.record) as file, overflow:
         file.attrs.update(
@@ -60,6 +67,7 @@ def main(arguments: Namespace) -> None:
             kernel[s, b, rows, columns] = values
             if not by_half:
                 kernel[s, b, columns, rows] = values.T
+        write_errors(file, errors, (len(a.seeds), blocks))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Each rank computes its tiles of K from the factors of its samples, so K is neith
 moved. Rank 0 leads: Lanczos, the bound, the verdict and the file are those of `spectrum`.
 """
 
+import functools
 from argparse import Namespace
 from operator import attrgetter
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, Tiles
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
+from ntkcond.ntk.rounding import KernelError, gradients_with_error
+from ntkcond.ntk.spectrum import Spectrum
 from ntkcond.run import command, ranks
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
@@ -64,6 +67,13 @@ class Job:
             require_finite(panel, self.a.dataset.stem, self.a.depth)
         return tiles.roundings()
 
+    def error(self, seed: int, block: int) -> KernelError:
+        """What is known of the error of that kernel, each rank with a share of the samples."""
+        share = np.array_split(np.arange(self.n), self.comm.size)[self.comm.rank]
+        weights = self.network.initial_weights(seed, self.x.shape[1])
+        _, own = gradients_with_error(self.network, weights)(self._samples(block, share))
+        return functools.reduce(KernelError.joined, self.comm.allgather(own))
+
     def residual(self, seed: int, block: int, value: float, vector: np.ndarray) -> float:
         """‖K v − λ v‖, each rank with a share of the samples."""
         self.tiles = None
@@ -84,21 +94,23 @@ class Job:
         """On rank 0."""
         a, n = self.a, self.n
 
-        def kernel(s: int, b: int) -> BlockCyclic:
+        def kernel(s: int, b: int) -> tuple[BlockCyclic, KernelError]:
             with timed("tiles of the kernel"):
+                error = self.together("error", a.seeds[s], b)
                 roundings = self.together("make", a.seeds[s], b)
-            return BlockCyclic(n, roundings, lambda name, *v: self.together(f"tiles.{name}", *v))
+            tiles = BlockCyclic(n, roundings, lambda name, *v: self.together(f"tiles.{name}", *v))
+            return tiles, error
 
-        def residual(s: int, b: int, record: dict) -> float:
-            vector = record["smallest_eigenvector"]
+        def residual(s: int, b: int, found: Spectrum) -> float:
+            vector = found.extremes.vector
             with timed("residual of the eigenvector"):
-                found = self.together("residual", a.seeds[s], b, record["lambda_min"], vector)
-            if found > 3 * record["lambda_min_error"]:
+                norm = self.together("residual", a.seeds[s], b, found.lambda_min, vector)
+            if norm > 3 * found.error:
                 raise UserError(
-                    f"the eigenvector of {a.dataset.stem} has a residual of {found:.3g}, above the"
+                    f"the eigenvector of {a.dataset.stem} has a residual of {norm:.3g}, above the"
                     f" bound: this MPI or ScaLAPACK computes wrongly. Set engine: local"
                 )
-            return found
+            return norm
 
         def samples(b: int) -> np.ndarray:
             return self.x[b * n : (b + 1) * n]

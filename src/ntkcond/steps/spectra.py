@@ -11,14 +11,13 @@ from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.arrays.symmetric import Symmetric
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.rank import rank_bound
+from ntkcond.ntk.rounding import Bound, KernelError
 from ntkcond.ntk.spectrum import (
     RESOLVED,
     SINGULAR,
-    diagonal,
-    linear_size,
-    linear_spectrum_record,
-    rounding,
-    spectrum_record,
+    Spectrum,
+    nonzero_spectrum,
+    spectrum,
     with_norm,
     with_proof,
 )
@@ -41,40 +40,56 @@ def records(
     shape: tuple[int, int],
     samples: Callable[[int], np.ndarray],
     device: Device,
-    kernel: Callable[[int, int], Array | Symmetric],
-    residual: Callable[[int, int, dict], float],
+    kernel: Callable[[int, int], tuple[Array | Symmetric, KernelError]],
+    residual: Callable[[int, int, Spectrum], float],
 ) -> Iterator[dict]:
     """Of each seed and each block. shape: blocks, features. samples: of a block, (n, d) float32, by
-    its number. kernel: of a seed and block, by their numbers. residual: ‖K v − λ_min v‖ of a large
-    kernel's record, with K v from the gradients themselves; not asked of a singular kernel, whose
-    eigenvector is not computed."""
+    its number. kernel: of a seed and block, by their numbers, with what is known of its error.
+    residual: ‖K v − λ_min v‖ of a large kernel's spectrum, with K v from the gradients themselves;
+    not asked of a singular kernel, whose eigenvector is not computed."""
     blocks, features = shape
     bounds = [rank_bound(samples(b), network) for b in range(blocks)]
-    relative = rounding(network, features)
     for s, seed in enumerate(a.seeds):
         linear = None
         if network.is_linear:
             weights = network.initial_weights(seed, features, device)
             linear = with_norm(network.linear_factor(weights))
         for b in range(blocks):
-            made = kernel(s, b)
+            made, error = kernel(s, b)
             large = isinstance(made, Symmetric)
-            if linear:
-                moved = put(network.with_bias(samples(b).astype(np.float64)), device)
-                error = relative * linear_size(moved, linear) ** 2
-                record = linear_spectrum_record(made, bounds[b], relative, moved, linear)
-            else:  # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-                error = relative * float(diagonal(made).sum())
-                record = spectrum_record(made, bounds[b], error)
+            found = spectrum(made, error, bounds[b])
             del made  # its memory
+            known, about = found.verdict != SINGULAR, {}
             if large:
-                known = record["verdict"] != SINGULAR
-                record["smallest_residual"] = residual(s, b, record) if known else math.nan
-                if a.prove_smallest:
-                    record["smallest_is_above"] = math.nan
-                if a.prove_smallest and record["verdict"] == RESOLVED:
-                    record |= with_proof(record, kernel(s, b), error)
-            yield record
+                about["smallest_residual"] = residual(s, b, found) if known else math.nan
+            if large and a.prove_smallest:
+                about["smallest_is_above"] = math.nan
+                if found.verdict == RESOLVED:
+                    found = with_proof(found, kernel(s, b)[0])
+            if linear:
+                inputs = put(network.with_bias(samples(b).astype(np.float64)), device)
+                about |= nonzero_spectrum(network, inputs, linear)
+            yield about | found.record
+
+
+def write_errors(file: h5py.File, errors: list[KernelError], shape: tuple[int, int]) -> None:
+    """What is known of the errors of (seeds, blocks) kernels: `error_{grade}`, (seeds, blocks, 3),
+    each entry of `Bound`; `zero_gradients`, (seeds, blocks)."""
+    for grade in errors[0].bounds:
+        values = np.array([error.bounds[grade] for error in errors], dtype=np.float64)
+        file[f"error_{grade}"] = values.reshape(*shape, -1)
+    zero = np.array([error.zero_gradients for error in errors])
+    file["zero_gradients"] = zero.reshape(shape)
+
+
+def read_error(file: h5py.File, s: int, b: int) -> KernelError:
+    """Of one of the kernels."""
+    bounds = {
+        name.removeprefix("error_"): Bound(*file[name][s, b, :2], int(file[name][s, b, 2]))
+        for name in file
+        if name.startswith("error_")
+    }
+    return KernelError(bounds, int(file["zero_gradients"][s, b]))
 
 
 def write(
@@ -86,7 +101,8 @@ def write(
         for name in spectra[0]:
             values = np.array([record[name] for record in spectra])
             values = values.reshape(len(a.seeds), -1, *values.shape[1:])
-            file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
+            text = name in ("verdict", "grade")
+            file[name] = values.astype(h5py.string_dtype()) if text else values
         file.attrs.update(
             network_options.settings(a), seeds=a.seeds, block=n, samples=samples,
             features=features, **attributes,

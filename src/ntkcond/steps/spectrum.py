@@ -8,7 +8,8 @@ from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.arrays.half import read_half
 from ntkcond.arrays.symmetric import Symmetric
 from ntkcond.ntk.empirical import ntk_product
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO
+from ntkcond.ntk.rounding import KernelError
+from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, Spectrum
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
@@ -19,7 +20,7 @@ from ntkcond.steps import network_options, spectra
 
 
 def main(arguments: Namespace) -> None:
-    """Writes each entry of `spectrum_record` or, for linear networks, `linear_spectrum_record`."""
+    """Writes the record of each `Spectrum` and, for linear networks, its non-zero part."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -40,26 +41,28 @@ def main(arguments: Namespace) -> None:
         require_memory(spectrum_need(n, *x.shape, network.depth, network.width), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
 
-        def kernel(s: int, b: int) -> Array | Symmetric:
+        def kernel(s: int, b: int) -> tuple[Array | Symmetric, KernelError]:
             """A large one by half."""
+            error = spectra.read_error(source, s, b)
             if n <= FULL_SPECTRUM_UP_TO:
-                return put(kernels[s, b], device)
+                return put(kernels[s, b], device), error
             with timed("reading the kernel"):
-                return read_half(n, lambda rows, columns: kernels[s, b, rows, columns], device)
+                half = read_half(n, lambda rows, columns: kernels[s, b, rows, columns], device)
+            return half, error
 
-        def residual(s: int, b: int, record: dict) -> float:
+        def residual(s: int, b: int, found: Spectrum) -> float:
             gradients = network.initial_gradients(a.seeds[s], features, device)
-            vector = record["smallest_eigenvector"]
+            vector = found.extremes.vector
             with timed("residual of the eigenvector"):
                 moved = put(inputs[b].astype(np.float64), device)
                 product = to_numpy(ntk_product(gradients, moved, put(vector, device)))
-            found = float(np.linalg.norm(product - record["lambda_min"] * vector))
-            if found > 3 * record["lambda_min_error"]:
+            norm = float(np.linalg.norm(product - found.lambda_min * vector))
+            if norm > 3 * found.error:
                 raise UserError(
                     f"{a.kernel}: is not the NTK of {a.dataset.stem}: its eigenvector has a"
-                    f" residual of {found:.3g}. Delete it, and snakemake makes the right one"
+                    f" residual of {norm:.3g}. Delete it, and snakemake makes the right one"
                 )
-            return found
+            return norm
 
         samples = inputs.__getitem__
         shape = blocks, features

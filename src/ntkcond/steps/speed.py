@@ -11,7 +11,8 @@ from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, rounding, spectrum_record
+from ntkcond.ntk.rounding import UNIT_ROUNDOFF, gradients_with_error
+from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, spectrum
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import write_hdf5
@@ -30,7 +31,7 @@ OF_SPECTRUM = ("kappa", "lambda_max", "lambda_min", "verdict")
 def main(arguments: Namespace) -> None:
     """Writes, of every activation, depth and seed, in this order:
 
-    ntk/, (…) each, of the NTK at the start: `OF_SPECTRUM` of `spectrum_record`, and
+    ntk/, (…) each, of the NTK at the start: `OF_SPECTRUM` of its record, and
     `ntkcond.training.predictors.Predictors`. start_loss (…): of all samples, before training. Of
     every learning rate, in their order: learning_rate (…, rates), train_loss (…, rates, epochs),
     diverged_epoch and stopped_epoch (…, rates) (`ntkcond.training.history.History`).
@@ -102,12 +103,14 @@ def _at_start(
     """Of the NTK of the samples x (n, d) float32 with the labels y (n, C)."""
     features = x.shape[1]
     inside, outside = sgd.scales(network, features, convention)
-    gradients = network.initial_gradients(seed, features, device)
-    kernel = empirical_ntk(gradients(put(inside * x.astype(np.float64), device)))
+    weights = network.initial_weights(seed, features, device)
+    gradients = gradients_with_error(network, weights)
+    factors, error = gradients(put(inside * x.astype(np.float64), device))
+    kernel = empirical_ntk(factors)
     kernel = outside**2 * kernel + (1 - outside**2) * network.bias**2  # β² is of f's own biases
-    # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K
-    error = rounding(network, features) * float(diagonal(kernel).sum())
-    record = spectrum_record(kernel, rank_bound(x, network), error)
+    trace = float(diagonal(kernel).sum()) + len(x) * network.bias**2
+    error = error.scaled(outside**2, added=4 * UNIT_ROUNDOFF * trace)
+    record = spectrum(kernel, error, rank_bound(x, network)).record
     kappa = np.nan if record["verdict"] == UNRESOLVED else record["kappa"]
     found = predictors(to_numpy(kernel), y, kappa)
     return {name: record[name] for name in OF_SPECTRUM} | found._asdict()

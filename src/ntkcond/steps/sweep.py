@@ -53,7 +53,8 @@ def main(arguments: Namespace) -> None:
     with write_hdf5(a.output, a.record) as file:
         for name in table[0]:
             values = np.array([row[name] for row in table])
-            file[name] = values.astype(h5py.string_dtype()) if name == "verdict" else values
+            text = name in ("verdict", "grade")
+            file[name] = values.astype(h5py.string_dtype()) if text else values
         file.attrs.update(network_options.settings(a), samples=samples, features=features)
 
 

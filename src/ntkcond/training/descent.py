@@ -15,11 +15,12 @@ from ntkcond.networks.mlp import MLP, LayerGradient
 
 
 class State(NamedTuple):
-    """Of a network before a step: the residual r = f(X) − y, (n,), and the gradients of f, factored
-    (`ntkcond.networks.mlp.MLP.layer_gradients`)."""
+    """Of a network before a step: the residual r = f(X) − y, (n,), the gradients of f, factored
+    (`ntkcond.networks.mlp.MLP.layer_gradients`), and the weights, which the step changes."""
 
     residual: Array
     gradients: list[LayerGradient]
+    weights: Sequence[Array]
 
     @property
     def norm(self) -> float:
@@ -53,7 +54,7 @@ def descend(
     while True:
         factors = network.layer_gradients(x, weights)
         residual = (factors[-1].forward @ weights[-1].T)[:, 0] - y
-        yield State(residual, factors)
+        yield State(residual, factors, weights)
         step = learning_rate * residual
         for w, (forward, backward) in zip(weights, factors, strict=True):
             if backward is None:  # of the last layer: δ = 1

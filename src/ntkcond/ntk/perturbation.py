@@ -1,0 +1,180 @@
+"""How a module rounds, by trial: its operations with errors a few thousand times those of rounding.
+
+Every operation on real numbers gets inputs and results that are off by random relative errors of
+COARSER units of rounding of their type, inputs of sums of k terms by √k times as much: Monte Carlo
+arithmetic (Parker, UCLA CSD-970002, 1997). What that changes, over COARSER, estimates what rounding
+itself does: cancellation is seen wherever it happens, in any range of numbers.
+
+A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
+run: one that is as near to the kink as rounding may have moved it is counted.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+COARSER = 2.0**13
+SAFETY = 16.0  # of the distance to a kink
+
+# Operations that only move numbers: they do not round.
+MOVES = {
+    "clone", "_to_copy", "cat", "stack", "index", "index_select", "gather", "scatter", "repeat",
+    "constant_pad_nd", "select_backward", "slice_backward", "select_scatter", "slice_scatter",
+    "flip", "roll", "embedding", "zeros_like", "ones_like", "empty_like", "new_zeros", "full_like",
+    "where", "relu", "threshold_backward", "max", "min", "sort", "topk", "tril", "triu", "neg",
+    "abs", "sgn", "sign", "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "amax", "amin",
+    "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "reflection_pad2d",
+    "masked_fill", "replication_pad2d", "masked_fill_", "copy", "as_strided", "diagonal_backward",
+    "new_empty",
+}  # fmt: skip
+
+# Operations that add up terms.
+SUMS = {
+    "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "addmv", "convolution", "convolution_backward",
+    "sum", "mean", "var", "var_mean", "std", "logsumexp", "_softmax", "_softmax_backward_data",
+    "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "avg_pool2d",
+    "native_group_norm_backward", "native_batch_norm", "native_batch_norm_backward", "cumsum",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention_for_cpu_backward", "linalg_vector_norm", "prod",
+    "_native_batch_norm_legit_no_training", "einsum", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
+    "embedding_dense_backward", "index_add", "scatter_add",
+}  # fmt: skip
+
+
+def _pair(a: Any, b: Any) -> Iterator[Any]:
+    yield a - b
+
+
+# Distances to the kink of what these operations are given.
+KINKS: dict[str, Callable[..., Iterator[Any]]] = {
+    "relu": lambda z: iter([z]),
+    "relu_": lambda z: iter([z]),
+    "leaky_relu": lambda z, *_: iter([z]),
+    "leaky_relu_": lambda z, *_: iter([z]),
+    "rrelu_with_noise": lambda z, *_: iter([z]),
+    "_prelu_kernel": lambda z, *_: iter([z]),
+    "abs": lambda z: iter([z]),
+    "sgn": lambda z: iter([z]),
+    "sign": lambda z: iter([z]),
+    "threshold": lambda z, at, *_: iter([z - at]),
+    "hardtanh": lambda z, low=-1, high=1: iter([z - low, z - high]),
+    "hardtanh_": lambda z, low=-1, high=1: iter([z - low, z - high]),
+    "hardsigmoid": lambda z: iter([z + 3, z - 3]),
+    "hardswish": lambda z: iter([z + 3, z - 3]),
+    "clamp": lambda z, low=None, high=None: (z - at for at in (low, high) if at is not None),
+    "clamp_min": _pair,
+    "clamp_min_": _pair,
+    "clamp_max": _pair,
+    "maximum": _pair,
+    "minimum": _pair,
+    "gt": _pair,
+    "ge": _pair,
+    "lt": _pair,
+    "le": _pair,
+}
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+class _Distance(NamedTuple):
+    """Of inputs of an operation to its kink; its name."""
+
+    name: str
+    values: Tensor
+
+
+class Plain(TorchDispatchMode):
+    """Runs operations as they are and keeps the distances to kinks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.distances: list[_Distance] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        self._keep(func, args)
+        return func(*args, **(kwargs or {}))
+
+    def _keep(self, func: Any, args: tuple) -> None:
+        name = func.overloadpacket.__name__
+        if name in KINKS and any(_is_real(a) for a in args):
+            self.distances += [
+                _Distance(name, v.detach().clone()) for v in KINKS[name](*args) if _is_real(v)
+            ]
+
+
+class Perturbed(Plain):
+    """Runs operations with random errors. seed: of these."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        super().__init__()
+        self.random = torch.Generator(device).manual_seed(seed)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        self._keep(func, args)
+        kwargs = kwargs or {}
+        schema, name = func._schema, func.overloadpacket.__name__
+        if name in MOVES or any(r.alias_info is not None for r in schema.returns):
+            result = func(*args, **kwargs)
+            if schema.is_mutable and name not in MOVES and _is_real(result):
+                result.mul_(self._factors(result, 1.0))
+            return result
+        growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
+        moved = [self._moved(a, growth) for a in args]
+        result = func(*moved, **kwargs)
+        if isinstance(result, tuple | list):
+            return type(result)(self._moved(r, 1.0) for r in result)
+        return self._moved(result, 1.0)
+
+    def _moved(self, value: Any, growth: float) -> Any:
+        if isinstance(value, list):
+            return [self._moved(v, growth) for v in value]
+        return value * self._factors(value, growth) if _is_real(value) else value
+
+    def _factors(self, like: Tensor, growth: float) -> Tensor:
+        """1 + errors, of the precision of its type."""
+        unit = min(0.125, growth * COARSER * torch.finfo(like.dtype).eps / 2)
+        noise = torch.rand(
+            like.shape, generator=self.random, dtype=torch.float64, device=like.device
+        )
+        return (1 + unit * (2 * noise - 1)).to(like.dtype)
+
+
+def _terms(name: str, args: tuple) -> int:
+    """How many a sum has, at most."""
+    real = [a for a in args if _is_real(a) and a.ndim]
+    if name in ("mm", "bmm", "mv", "dot"):
+        return real[0].shape[-1]
+    if name in ("addmm", "baddbmm", "addmv"):
+        return real[1].shape[-1]
+    if name.startswith("convolution"):  # input, weight; or gradient, input, weight
+        return math.prod(real[2 if name.endswith("backward") else 1].shape[1:])
+    return max(1, math.prod(real[0].shape[1:])) if real else 1
+
+
+def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
+    """How many inputs of each sample are so near a kink that rounding may have moved them across,
+    (samples,). Where operations differ between both runs, or do not tell samples apart, all do."""
+    pairs = list(zip(plain.distances, perturbed.distances, strict=False))
+    total = torch.zeros(samples, dtype=torch.int64)
+    if len(plain.distances) != len(perturbed.distances):
+        return total + 1
+    for here, there in pairs:
+        if here.name != there.name or here.values.shape != there.values.shape:
+            return total + 1
+        a, b = (v.double() for v in (here.values, there.values))
+        rows = a.ndim > 0 and len(a) == samples
+        a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
+        reach = (b - a).abs().amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
+        near = (a.abs() <= SAFETY / COARSER * reach) & ((a != 0) | (b != 0)) & (reach > 0)
+        total += near.sum(1).cpu() if rows else near.sum().cpu()
+    return total

@@ -1,0 +1,631 @@
+"""What rounding does to an NTK that is computed from factored gradients: bounds of two grades.
+
+K = Φ Φᵀ, a row of Φ the gradient of a sample. With computed factors, Φ + δΦ, and products of them
+that are rounded as well,
+
+    ‖δK‖ ≤ 2 ‖Φ + δΦ‖ ‖δΦ‖ + ‖δΦ‖² + ‖rounding of the products‖.
+
+*proved*: each error is followed through all layers and gates, in the worst case: sums of k terms in
+any order err by k u times the norms (Jeannerod & Rump, SIAM J. Matrix Anal. Appl. 34, 338, 2013),
+and a matrix enlarges what comes in by its spectral norm. That loses 2.8 a layer of m = 512.
+
+*model*: roundings have mean zero, each given those before it (Connolly, Higham & Mary, SIAM J. Sci.
+Comput. 43, A1418, 2021). Then δΦ is, to first order, a martingale with values in the matrices, and
+‖δΦ‖_F exceeds LAMBDA times the root of its summed squared steps with a probability below
+2 exp(−LAMBDA²/2) = 3·10⁻¹⁴ (Pinelis, Ann. Probab. 22, 1679, 1994). Steps are measured: noise as
+large as the rounding of each layer passes, linearised, through the layers that follow, and back.
+
+A preactivation within its error of a kink may lie on either side, and the slope jumps there. The
+jump is then a part of the error, and the number of such gates is given. Underflow counts as
+TINY for each product, so that a processor may flush subnormal numbers to zero.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ntkcond.arrays.backend import Array, is_numpy, put, to_numpy, xp
+from ntkcond.networks.activations import Activation
+from ntkcond.networks.gaussian import normalisation
+from ntkcond.networks.mlp import MLP, LayerGradient, Trace
+
+UNIT_ROUNDOFF = 2.0**-53
+TINY = 2.0**-1022
+PROVED, MODEL, ESTIMATED = "proved", "model", "estimated"  # grades, from the strongest
+LAMBDA = 8.0
+ELEMENTARY = 8  # units of rounding of exp, tanh and the like, and of what is made of them
+SECOND_ORDER = 1.01  # terms in u², and the rounding of the bounds themselves
+ROWS_OF_NOISE = 256  # at least, so that no luck makes it small
+AT_ONCE = 4096  # samples: the pass of more needs no memory for all
+
+
+class Bound(NamedTuple):
+    """Of an NTK's error. features: on ‖δΦ‖_F, squared; products: on the norm of what the rounding
+    of products adds to K; kinks: gates that may be on either side. Those of samples add up."""
+
+    features: float = 0.0
+    products: float = 0.0
+    kinks: int = 0
+
+    def joined(self, other: "Bound") -> "Bound":
+        """Of the samples of both."""
+        return Bound(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def norm(self, largest: float) -> float:
+        """Of ‖δK‖. largest: a bound on the largest eigenvalue of the computed matrix."""
+        moved = math.sqrt(self.features)
+        size = math.sqrt(max(largest, 0.0) + self.products)
+        return self.products + (2 * size + moved) * moved
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """What is known of the error of a computed NTK.
+
+    bounds: by grade. zero_gradients: samples whose gradient is proven to be exactly zero.
+    """
+
+    bounds: dict[str, Bound]
+    zero_gradients: int = 0
+
+    def joined(self, other: "KernelError") -> "KernelError":
+        """Of the samples of both: bounds add up."""
+        both = {g: self.bounds[g].joined(other.bounds[g]) for g in self.bounds if g in other.bounds}
+        return KernelError(both, self.zero_gradients + other.zero_gradients)
+
+    def scaled(self, factor: float, added: float = 0.0) -> "KernelError":
+        """Of factor times K; added: to the error of its products."""
+        bounds = {
+            grade: Bound(factor * b.features, factor * b.products + added, b.kinks)
+            for grade, b in self.bounds.items()
+        }
+        return KernelError(bounds, self.zero_gradients)
+
+    @classmethod
+    def of_matrix(cls, error: float, grade: str = PROVED) -> "KernelError":
+        """Of a matrix whose error has at most this norm."""
+        return cls({grade: Bound(products=error)})
+
+
+class _Shape(NamedTuple):
+    """An activation, away from its kinks: |σ″| ≤ min(bend, relative |σ′|). jumps: of each kink its
+    place, the jump of σ′ and its largest value there."""
+
+    bend: float
+    relative: float
+    jumps: tuple[tuple[float, float, float], ...]
+
+
+@functools.cache
+def _shape(activation: Activation) -> _Shape:
+    """bend of an activation that does not state it: from differences on a grid."""
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        return np.asarray(activation.slope(z), dtype=np.float64)
+
+    jumps = []
+    for kink in activation.kinks:
+        near = 1e-9 * max(1.0, abs(kink))
+        below, above = slope(np.array([kink - near, kink + near]))
+        if abs(above - below) > 1e-6 * max(abs(above), abs(below), 1e-3):
+            jumps.append((kink, abs(above - below), max(abs(above), abs(below))))
+    if activation.bend is not None:
+        return _Shape(*activation.bend, tuple(jumps))
+    z = np.linspace(-40, 40, 2**18)
+    step = z[1] - z[0]
+    steep = abs(np.diff(slope(z))) / step
+    for kink, _, _ in jumps:
+        steep[abs(z[:-1] - kink) <= 2 * step] = 0
+    return _Shape(1.1 * float(steep.max()), math.inf, tuple(jumps))
+
+
+class _Weights(NamedTuple):
+    """A weight matrix W in float32, and upper bounds on ‖W‖₂, ‖W‖_F, and the norms of its rows and
+    columns."""
+
+    single: Array
+    spectral: float
+    frobenius: float
+    rows: float
+    columns: float
+
+
+def _prepared(w: Array) -> _Weights:
+    """Once for all samples."""
+    functions = xp(w)
+    largest = float(functions.max(functions.abs(w)))
+    if not 0 < largest < math.inf:
+        return _Weights(_single(w), largest, largest, largest, largest)
+    small = _single(w / largest)
+    squares = small * small
+    rows, columns = (math.sqrt(float(functions.max(squares.sum(axis)))) for axis in (1, 0))
+    frobenius = math.sqrt(float(squares.sum()))
+    bounds = (_spectral_norm(small, frobenius), frobenius, rows, columns)
+    return _Weights(_single(w), *(SECOND_ORDER * largest * bound for bound in bounds))
+
+
+def _spectral_norm(w: Array, frobenius: float) -> float:
+    """A bound on ‖W‖₂, W float32: σI − WWᵀ has a Cholesky factor in floating point, so that
+    ‖W‖₂² ≤ σ and the errors of both (`ntkcond.ntk.spectrum`)."""
+    functions = xp(w)
+    gram = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
+    m, terms = len(gram), max(w.shape)
+    vector = gram[0] + 1e-3 * functions.linalg.vector_norm(gram[0])
+    for _ in range(20):
+        vector = gram @ (vector / functions.linalg.vector_norm(vector))
+    estimate = float(functions.linalg.vector_norm(vector))
+    unit = float(functions.finfo(gram.dtype).eps) / 2
+    for sigma in (1.05 * estimate, 1.5 * estimate):
+        shifted = -gram
+        diagonal = shifted.reshape(-1)[:: m + 1]
+        diagonal += sigma
+        if _has_factor(shifted):
+            error = unit * ((terms + 2) * frobenius**2 + 1.01 * (m + 2) * m * sigma)
+            return min(math.sqrt(sigma + error), frobenius)
+    return frobenius
+
+
+def _has_factor(matrix: Array) -> bool:
+    """Whether a symmetric matrix has a Cholesky factor in floating point; overwritten."""
+    if is_numpy(matrix):
+        from scipy.linalg import lapack
+
+        factorise = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
+        return factorise(matrix.T, lower=0, clean=0, overwrite_a=1)[1] == 0
+    import torch
+
+    return torch.linalg.cholesky_ex(matrix).info.item() == 0
+
+
+def _single(a: Array) -> Array:
+    """In float32."""
+    return a.astype(np.float32) if is_numpy(a) else a.to(xp(a).float32)
+
+
+def row_norms(a: Array) -> np.ndarray:
+    """(n,) of (n, m), on the host, without overflow or underflow on the way."""
+    squares = np.einsum("ij,ij->i", a, a) if is_numpy(a) else (a * a).sum(1)
+    plain = np.sqrt(to_numpy(squares))
+    if ((plain > 1e-140) & (plain < 1e140)).all():
+        return plain
+    largest = _largest(a)
+    safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    scaled = a / put(safe, a.device)[:, None]
+    return largest * np.sqrt(to_numpy((scaled * scaled).sum(1)))
+
+
+def _largest(a: Array) -> np.ndarray:
+    """The largest |aᵢⱼ| of each row, (n,) on the host."""
+    if is_numpy(a):  # without an array in between
+        return np.maximum(a.max(axis=1), -a.min(axis=1))
+    return to_numpy(xp(a).max(xp(a).abs(a), axis=1))
+
+
+class _Error(NamedTuple):
+    """Of a vector of m entries of each of n samples: its norm, `size` (n,), and its error.
+
+    worst: a bound on the norm of the error, (n,). certain: what of it no model makes smaller, (n,).
+    noise: of the model, (passes, n, m) float32 in units of `unit`, (n,). rounded: under the model,
+    the last rounding, which the noise of what follows counts, (n,).
+    """
+
+    size: np.ndarray
+    worst: np.ndarray
+    certain: np.ndarray
+    noise: Array
+    unit: np.ndarray
+    rounded: np.ndarray
+
+    def model(self) -> np.ndarray:
+        """LAMBDA times the root mean square of the noise, and what is certain; (n,)."""
+        squares = to_numpy(xp(self.noise).sum(self.noise * self.noise, axis=2))
+        mean = squares.astype(np.float64).mean(axis=0)
+        return LAMBDA * np.sqrt(mean) * self.unit + self.certain + self.rounded
+
+
+class _Arrived(NamedTuple):
+    """An `_Error` of a product with W. each: bounds on the error of every entry, by grade."""
+
+    error: _Error
+    each: dict[str, np.ndarray]
+
+
+class _Pass:
+    """The errors of a part of the samples on their way through the layers."""
+
+    def __init__(self, network: MLP, samples: int) -> None:
+        self.shape = _shape(network.activation)
+        self.scale = math.sqrt(normalisation(network.activation) / network.width)
+        self.rough = network.activation.rough
+        self.passes = max(1, math.ceil(ROWS_OF_NOISE / samples))
+        self.random = np.random.default_rng(0)
+
+    def exact(self, size: np.ndarray, like: Array) -> _Error:
+        """Of vectors without an error. like: (…, m) float32."""
+        none = np.zeros(len(size))
+        noise = xp(like).zeros(
+            (self.passes, len(size), like.shape[-1]), dtype=like.dtype, device=like.device
+        )
+        return _Error(size, none, none, noise, none, none)
+
+    def product(self, before: _Error, w: _Weights, back: bool) -> _Arrived:
+        """Of α Wᵀ, or back of δ W, from that of α or δ."""
+        single = w.single if back else w.single.T
+        terms, m = single.shape
+        longest = w.columns if back else w.rows
+        roundings = (terms + 2) * UNIT_ROUNDOFF * before.size
+        flushed = np.where(before.size > 0, terms * TINY, 0.0)
+        worst = w.spectral * before.worst + w.frobenius * roundings + math.sqrt(m) * flushed
+        certain = w.spectral * before.certain + math.sqrt(m) * flushed
+        # A partial sum of W α is W without some columns times α without their entries: all of them
+        # together are at most `terms` vectors of norm ‖W‖ ‖α‖. Roundings of α count with them.
+        steps = math.sqrt(terms + ELEMENTARY**2) * UNIT_ROUNDOFF * w.spectral * before.size
+        steps /= math.sqrt(m)
+        unit = np.maximum(before.unit, steps)
+        unit = np.where((unit > 0) & np.isfinite(unit), unit, 1.0)
+        noise = self._signs(len(unit), m, single)
+        noise *= _column(steps / unit, noise)
+        moved = before.noise.reshape(-1, terms) @ single  # of all passes in one product
+        moved = moved.reshape(noise.shape)
+        moved *= _column(before.unit / unit, noise)
+        noise += moved
+        error = _Error(np.zeros(0), worst, certain, noise, unit, np.zeros(0))
+        largest = to_numpy(xp(noise).max(xp(noise).abs(noise), axis=(0, 2))).astype(np.float64)
+        each = {
+            PROVED: np.minimum(worst, longest * (before.worst + roundings) + flushed),
+            MODEL: LAMBDA * largest * unit + certain,
+        }
+        return _Arrived(error, each)
+
+    def _signs(self, n: int, m: int, like: Array) -> Array:
+        """Random signs, (passes, n, m) float32."""
+        count = self.passes * n * m
+        bits = np.frombuffer(self.random.bytes(-(-count // 8)), np.uint8)
+        signs = np.unpackbits(bits, count=count).astype(np.float32)
+        signs *= 2
+        signs -= 1
+        return put(signs.reshape(self.passes, n, m), like.device)
+
+    def gate(self, z: Array, slope: Array, arrived: _Arrived) -> "_Gate":
+        """z: preactivations, (n, m), with an error; slope: σ′ of them, times the layer's scale."""
+        steepest = _largest(slope) / self.scale
+        kinks: dict[str, list[_Kink]] = {}
+        most: dict[str, np.ndarray] = {}
+        for grade, each in arrived.each.items():
+            kinks[grade], most[grade] = [], steepest + self._bent(steepest, each)
+        for place, jump, side in self.shape.jumps:
+            distance = xp(z).abs(z - place if place else z)
+            closest = to_numpy(xp(z).min(distance, axis=1))
+            for grade, each in arrived.each.items():
+                rows = np.flatnonzero((closest <= each) & (each > 0))
+                if len(rows):
+                    which, columns = np.nonzero(to_numpy(distance)[rows] <= each[rows, None])
+                    kinks[grade].append(_Kink(jump, rows[which], columns))
+                    most[grade][rows] = np.maximum(most[grade][rows], side)
+        return _Gate(arrived, slope, steepest, most, kinks)
+
+    def _bent(self, steepest: np.ndarray, each: np.ndarray) -> np.ndarray:
+        """By how much |σ′| may grow where a preactivation moves so far."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            relative = np.expm1(self.shape.relative * each) * steepest
+        relative = np.where(each > 0, relative, 0.0)
+        return np.fmin(self.shape.bend * each, relative)
+
+    def activated(self, gate: "_Gate", value: Array) -> _Error:
+        """Of a layer's output, value: (n, m), with a bias (n, m + 1)."""
+        size, error = row_norms(value), gate.arrived.error
+        rounded = ELEMENTARY * UNIT_ROUNDOFF * size
+        flushed = np.where(gate.most[PROVED] > 0, math.sqrt(value.shape[1]) * TINY, 0.0)
+        worst = self.scale * gate.most[PROVED] * error.worst + rounded + flushed
+        certain = self.scale * gate.most[MODEL] * error.certain + flushed
+        for kink in gate.kinks[MODEL]:  # which stops the noise
+            reach = kink.jump * gate.arrived.each[MODEL]
+            certain += self.scale * reach * np.bincount(kink.rows, minlength=len(size))
+        noise, unit = self._gated(gate, error)
+        if value.shape[1] > noise.shape[2]:  # the bias has no error
+            noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)
+        return _Error(size, worst, certain, noise, unit, rounded)
+
+    def _gated(self, gate: "_Gate", error: _Error) -> tuple[Array, np.ndarray]:
+        """Noise times the slope, and its unit."""
+        largest = self.scale * gate.steepest
+        safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        return error.noise * _single(
+            gate.slope / put(safe, gate.slope.device)[:, None]
+        ), error.unit * safe
+
+    def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
+        """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
+        n, shape, own = len(delta), self.shape, gate.arrived
+        arrived, size = row_norms(arriving), row_norms(delta)
+        arrived = np.broadcast_to(arrived, (n,))
+        rounded = 2 * ELEMENTARY * UNIT_ROUNDOFF * size
+        if self.rough:
+            rounded += self.scale * self.rough * ELEMENTARY * UNIT_ROUNDOFF * arrived
+        flushed = math.sqrt(delta.shape[1]) * TINY * (1 + arrived)
+        errors = {}
+        for grade, incoming in ((PROVED, came.error.worst), (MODEL, came.error.certain)):
+            errors[grade] = self.scale * gate.most[grade] * incoming
+            errors[grade] += np.where(gate.most[grade] > 0, flushed, 0.0)
+            for kink in gate.kinks[grade]:
+                errors[grade] += self.scale * kink.norm(arriving, n)
+        errors[PROVED] += rounded
+        if shape.bend:
+            each = own.each[PROVED]
+            with np.errstate(over="ignore", invalid="ignore"):
+                relative = np.where(each > 0, np.expm1(shape.relative * each), 0.0)
+            moved = np.minimum(own.error.worst * _largest(arriving), each * arrived)
+            errors[PROVED] += np.fmin(self.scale * shape.bend * moved, relative * size)
+        noise, unit = self._gated(gate, came.error)
+        if shape.bend:
+            noise, unit = self._with_bend(gate, arriving, noise, unit)
+        return _Error(size, errors[PROVED], errors[MODEL], noise, unit, rounded)
+
+    def _with_bend(
+        self, gate: "_Gate", arriving: Array, noise: Array, unit: np.ndarray
+    ) -> tuple[Array, np.ndarray]:
+        """And the noise of the slope itself, |σ″| times that of the preactivation."""
+        functions, error = xp(gate.slope), gate.arrived.error
+        bend = (
+            functions.abs(gate.slope) * self.shape.relative
+            if self.shape.relative < math.inf
+            else None
+        )
+        limit = self.scale * self.shape.bend
+        steep = arriving * limit if bend is None else arriving * functions.clip(bend, 0, limit)
+        largest = np.broadcast_to(_largest(steep), unit.shape)
+        safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        own = error.unit * safe
+        joint = np.maximum(unit, own)
+        joint = np.where((joint > 0) & np.isfinite(joint), joint, 1.0)
+        turned = error.noise * _single(steep / put(safe.copy(), steep.device)[:, None])
+        turned *= _column(own / joint, turned)
+        return noise * _column(unit / joint, noise) + turned, joint
+
+
+class _Kink(NamedTuple):
+    """Preactivations that may be on either side of a kink, and by how much σ′ differs there."""
+
+    jump: float
+    rows: np.ndarray
+    columns: np.ndarray
+
+    def norm(self, arriving: Array, n: int) -> np.ndarray:
+        """Of jump times what arrives there, of each sample; (n,)."""
+        rows = self.rows if len(arriving) == n else np.zeros_like(self.rows)
+        values = to_numpy(arriving)[rows, self.columns]
+        return np.sqrt(np.bincount(self.rows, (self.jump * values) ** 2, minlength=n))
+
+
+class _Gate(NamedTuple):
+    """A layer's σ′. most: its largest value between exact and computed preactivations, by grade."""
+
+    arrived: _Arrived
+    slope: Array
+    steepest: np.ndarray
+    most: dict[str, np.ndarray]
+    kinks: dict[str, list[_Kink]]
+
+
+def _column(values: np.ndarray, like: Array) -> Array:
+    """(1, n, 1) float32."""
+    return put(np.nan_to_num(values).astype(np.float32), like.device)[None, :, None]
+
+
+WithError = Callable[[Array], tuple[list[LayerGradient], KernelError]]
+
+
+def gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithError:
+    """`MLP.gradients`, and what is known of the error of their NTK: a function from x, (n, d)
+    float64 on the weights' device.
+
+    weights: W¹ … Wᴸ⁺¹ of one output, float64. Both grades; of an activation that does not state its
+    `bend`, an estimate.
+
+    >>> import numpy as np, ntkcond
+    >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=64)
+    >>> factors, error = gradients_with_error(network, network.initial_weights(1, 5))(np.eye(5))
+    >>> error.bounds["model"].norm(10.0) < error.bounds["proved"].norm(10.0) < 1e-11
+    True
+    """
+    if network.is_linear:
+        return _of_linear(network, weights)
+    return layer_gradients_with_error(network, weights)
+
+
+def layer_gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithError:
+    """`gradients_with_error`; by layers also of a linear network (`MLP.layer_gradients`)."""
+    known = [_prepared(w) for w in weights]
+
+    def of(x: Array) -> tuple[list[LayerGradient], KernelError]:
+        parts = [slice(start, start + AT_ONCE) for start in range(0, len(x), AT_ONCE)]
+        factors, error = _of_part(network, x[parts[0]], weights, known)
+        if len(parts) == 1:
+            return factors, error
+        whole = [_room(layer, len(x)) for layer in factors]
+        for part in parts:
+            if part.start:
+                factors, more = _of_part(network, x[part], weights, known)
+                error = error.joined(more)
+            for room, layer in zip(whole, factors, strict=True):
+                room.forward[part] = layer.forward
+                if room.backward is not None:
+                    room.backward[part] = layer.backward
+        return whole, error
+
+    return of
+
+
+def _room(layer: LayerGradient, n: int) -> LayerGradient:
+    """For the factors of n samples."""
+
+    def room(a: Array | None) -> Array | None:
+        return None if a is None else xp(a).empty((n, a.shape[1]), dtype=a.dtype, device=a.device)
+
+    return LayerGradient(*(room(a) for a in layer))
+
+
+@np.errstate(over="ignore", invalid="ignore")  # then the bound is no number, and K unresolved
+def _of_part(
+    network: MLP, x: Array, weights: Sequence[Array], known: Sequence[_Weights]
+) -> tuple[list[LayerGradient], KernelError]:
+    trace = Trace([], [], [], [], [])
+    factors = network.layer_gradients(x, weights, trace)
+    way, n = _Pass(network, len(x)), len(x)
+    forward = [way.exact(row_norms(trace.forward[0]), known[0].single)]
+    gates = []
+    for z, slope, value, w in zip(trace.z, trace.slopes, trace.forward[1:], known, strict=False):
+        gates.append(way.gate(z, slope, way.product(forward[-1], w, back=False)))
+        forward.append(way.activated(gates[-1], value))
+    backward = [way.exact(np.ones(n), known[-1].single[:, :1])]
+    for layer in range(network.depth, 0, -1):
+        gate, w, arriving = gates[layer - 1], known[layer], trace.arriving[-layer]
+        m = gate.slope.shape[1]  # without the bias
+        w = w._replace(single=w.single[:, :m])
+        if layer == network.depth:  # W alone, exactly
+            came = _Arrived(way.exact(np.zeros(n), w.single), {})
+        else:
+            came = way.product(backward[-1], w, back=True)
+        delta = trace.deltas[-layer]
+        backward.append(way.returned(gate, came, arriving, delta))
+    backward.reverse()
+    kinks = {g: sum(len(k.rows) for gate in gates for k in gate.kinks[g]) for g in (PROVED, MODEL)}
+    trained = len(factors)
+    error = _collected(forward[:trained], backward[:trained], factors, kinks)
+    if network.activation.bend is None:
+        error = KernelError({ESTIMATED: error.bounds[MODEL]})
+    return factors, error
+
+
+def _collected(
+    forward: Sequence[_Error],
+    backward: Sequence[_Error],
+    factors: Sequence[LayerGradient],
+    kinks: dict[str, int],
+) -> KernelError:
+    """From the errors of both factors of each layer."""
+    bounds, gone = {}, np.ones(len(forward[0].size), dtype=bool)
+    for grade in (PROVED, MODEL):
+        squared, products = np.zeros(len(gone)), 0.0
+        for a, d, factor in zip(forward, backward, factors, strict=True):
+            of_a, of_d = (e.worst if grade == PROVED else e.model() for e in (a, d))
+            squared += (of_a * d.size + a.size * of_d + of_a * of_d) ** 2
+            size = (a.size * d.size) ** 2
+            lengths = [p.shape[1] for p in factor if p is not None]
+            each = _rounding_of_products(grade, lengths, len(forward))
+            flushed = lengths[0] * d.size**2 + lengths[-1] * a.size**2 + 1
+            products += float((each * size + TINY * np.where(size > 0, flushed, 0.0)).sum())
+            if grade == PROVED:
+                gone &= (a.size + of_a) * (d.size + of_d) == 0
+        bounds[grade] = Bound(
+            SECOND_ORDER**2 * float(squared.sum()), SECOND_ORDER * products, kinks[grade]
+        )
+    return KernelError(bounds, int(gone.sum()))
+
+
+def _rounding_of_products(grade: str, lengths: Sequence[int], layers: int) -> float:
+    """Of an entry of (A Aᵀ) ∘ (Δ Δᵀ), relative to the norms in it, with that of the sum of layers;
+    under the model, of the matrix relative to the sum of these norms' squares, each entry below the
+    diagonal standing in two places."""
+    if grade == PROVED:
+        return (sum(lengths) + layers + 4) * UNIT_ROUNDOFF
+    roots = sum(math.sqrt(k) for k in lengths) + math.sqrt(layers) + 4
+    return math.sqrt(2) * LAMBDA * roots * UNIT_ROUNDOFF
+
+
+def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
+    """K = Φ Φᵀ with Φ = X Rᵀ, R the triangular factor of the stacked S (`MLP.linear_factor`): the
+    errors of S, of RᵀR as it is found, of Φ, and of its products."""
+    factor = network.linear_factor(weights)
+    of_stack, of_factor = _stack_error(network, weights, factor)
+    spectral = float(xp(factor).linalg.matrix_norm(factor, ord=2))
+    frobenius = float(xp(factor).linalg.matrix_norm(factor))
+    d, transposed = len(factor), factor.T
+    diagonal = network.depth == 0 or network.trainable == "first"
+
+    def of(x: Array) -> tuple[list[LayerGradient], KernelError]:
+        inputs = network.with_bias(x)
+        features = LayerGradient(inputs @ transposed, None)
+        size, squares = row_norms(inputs), row_norms(features.forward) ** 2
+        bounds = {}
+        for grade in (PROVED, MODEL):
+            moved = (d + 2) * frobenius if grade == PROVED else LAMBDA * math.sqrt(d + 2) * spectral
+            moved = of_stack[grade] + UNIT_ROUNDOFF * (2 * spectral if diagonal else moved)
+            moved = size * moved + np.where(size > 0, d * math.sqrt(d) * TINY, 0.0)
+            products = size**2 * of_factor[grade] + TINY * np.where(size > 0, d, 0)
+            products += _rounding_of_products(grade, [d], 1) * squares
+            bounds[grade] = Bound(
+                SECOND_ORDER**2 * float((moved**2).sum()), SECOND_ORDER * float(products.sum())
+            )
+        return [features], KernelError(bounds, int((size == 0).sum()))
+
+    return of
+
+
+def _stack_error(
+    network: MLP, weights: Sequence[Array], factor: Array
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Bounds on ‖δS‖_F and on ‖RᵀR − SᵀS‖, by grade."""
+    none = {PROVED: 0.0, MODEL: 0.0}
+    if not network.depth:
+        return none, none
+    products, deltas = network.linear_parts(weights)
+    known = [_prepared(w) for w in weights]
+    relative = _relative_errors(network, known, deltas)
+    norms = [_norm(delta) for delta in deltas]
+    if network.trainable == "first":
+        return {g: relative[0][g] * norms[0] * math.sqrt(len(factor)) for g in none}, none
+    way = _Pass(network, len(factor))
+    column = way.exact(np.ones(len(factor)), known[0].single)
+    squared = dict(none)
+    for layer, product in enumerate(products):
+        if layer:
+            arrived = way.product(column, known[layer - 1], back=False).error
+            column = _scaled(arrived, row_norms(product.T), way.scale, len(product))
+        for grade, errors in ((PROVED, column.worst), (MODEL, column.model())):
+            moved = float(np.linalg.norm(errors))
+            own = (relative[layer][grade] + ELEMENTARY * UNIT_ROUNDOFF) * _norm(product)
+            squared[grade] += ((moved + own) * norms[layer]) ** 2
+    functions = xp(factor)
+    stack = functions.concat([p * n for p, n in zip(products, norms, strict=True)])
+    found = _norm(factor.T @ factor - stack.T @ stack)
+    rows, total = len(stack) + len(factor), _norm(stack)
+    largest = float(functions.linalg.matrix_norm(factor, ord=2))
+    of_factor = {
+        PROVED: found + 2 * rows * UNIT_ROUNDOFF * total**2,
+        MODEL: found + 2 * LAMBDA * math.sqrt(rows) * UNIT_ROUNDOFF * total * largest,
+    }
+    return {grade: math.sqrt(value) for grade, value in squared.items()}, of_factor
+
+
+def _relative_errors(
+    network: MLP, known: Sequence[_Weights], deltas: Sequence[Array]
+) -> list[dict[str, float]]:
+    """Of the norms of δ¹ … δᴸ⁺¹, each a product of the weights behind it."""
+    way, width = _Pass(network, 1), int(network.width)
+    vector = way.exact(np.ones(1), known[-1].single[:, :1])
+    relative = [{PROVED: 0.0, MODEL: 0.0}]
+    for w, delta in zip(known[:0:-1], reversed(deltas[:-1]), strict=True):
+        arrived = way.product(vector, w._replace(single=w.single[:, :width]), back=True).error
+        vector = _scaled(arrived, np.array([_norm(delta)]), way.scale, width)
+        size = max(float(vector.size[0]), TINY)
+        errors = {PROVED: vector.worst, MODEL: vector.model()}
+        relative.append({grade: float(error[0]) / size for grade, error in errors.items()})
+    return relative[::-1]
+
+
+def _scaled(arrived: _Error, size: np.ndarray, scale: float, m: int) -> _Error:
+    """Of a layer without an activation; m with its bias."""
+    noise, rounded = arrived.noise, 4 * UNIT_ROUNDOFF * size
+    if m > noise.shape[2]:
+        noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)
+    worst, certain = scale * arrived.worst + rounded, scale * arrived.certain
+    return _Error(size, worst, certain, noise, scale * arrived.unit, rounded)
+
+
+def _norm(a: Array) -> float:
+    return float(xp(a).linalg.vector_norm(xp(a).reshape(a, (-1,))))
