@@ -6,8 +6,8 @@ Each line draws a measure x and the epochs y of 15 networks (five depths, three 
 (with two activations), and tests their rank correlation at 5 %: by permutations, as
 `ntkcond.artefacts.rank_correlation` does, and by whether a bootstrap interval contains 0. At a
 slope of 0, x has no effect on y beyond what the correlation is given: the share of simulations that
-are decided is the level. Else it is the power. The last line is of whole families with the
-correction. Five minutes on one core.
+are decided is the level. Else it is the power. Then the coverage of the intervals of the plain ρ,
+and whole families with the correction. Five minutes on one core.
 """
 
 import argparse
@@ -110,6 +110,19 @@ def false_among_decided(families: int) -> tuple[float, float]:
     return 100 * float(np.mean(false)), 100 * float(np.mean(power))
 
 
+def coverage(rho: float, count: int, simulations: int) -> float:
+    """Percent of the bootstrap intervals of so many pairs that contain their true ρ; of normal x
+    and y, whose ρ determines their correlation."""
+    rng, inside = np.random.default_rng(1), 0
+    correlation = 2 * np.sin(np.pi * rho / 6)
+    for _ in range(simulations):
+        x, noise = rng.standard_normal((2, count))
+        y = correlation * x + np.sqrt(1 - correlation**2) * noise
+        low, high = bootstrap_interval(x, y)
+        inside += low <= rho <= high
+    return 100 * inside / simulations
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=2000)
@@ -141,6 +154,12 @@ def main() -> None:
         print(f"| {words} | {name} | {count} | {slope:g} | {found[0]:.1f} | {found[1]:.1f} |",
               flush=True)  # fmt: skip
         rows.append([words, name, count, slope, *found, command, date.today()])
+    for count in (15, 30):
+        for rho in (0.0, 0.3, 0.6, 0.9):
+            share = coverage(rho, count, options.resampled)
+            print(f"{count} networks: {share:.1f} % of the intervals contain a ρ of {rho:g}")
+            rows.append(["intervals that contain the true rho", "plain", count, rho, np.nan, share,
+                         command, date.today()])  # fmt: skip
     false, power = false_among_decided(options.families)
     print(f"families: {false:.1f} % of those decided are false, {power:.1f} % of the true decided")
     for words, share in (("false among those decided", false), ("true that are decided", power)):

@@ -164,6 +164,8 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
         )  # fmt: skip
     for edge_of_rates, tip in TIPS.items():
         points = rows[rows.at_edge == edge_of_rates]
+        if points.empty:
+            continue
         axes.plot(points.kappa.replace(np.inf, edge), points.epochs, **tip)
     axes.set_xscale("log")
     style.plain_log(axes)
