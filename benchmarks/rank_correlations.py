@@ -168,7 +168,7 @@ def main() -> None:
     columns = ["case", "correlation", "networks", "slope", "permutations", "bootstrap", "command",
                "when"]  # fmt: skip
     if options.output:
-        pd.DataFrame(rows, columns=columns).to_csv(options.output, index=False)
+        pd.DataFrame(rows, columns=columns).round(2).to_csv(options.output, index=False)
 
 
 if __name__ == "__main__":

@@ -383,6 +383,7 @@ def of_predictors() -> Iterator[tuple[str, Value]]:
     covered = tests.bootstrap["intervals that contain the true rho"]
     yield "intervals that contain ρ, least", covered.min()
     yield "intervals that contain ρ, most", covered.max()
+    yield "level of the bootstrap of partial ρ", tests.bootstrap["y of L, m and x", 0.0]
     levels = tests.permutations.dropna().xs(0, level="slope").sort_values()
     yield "level of permutations, least", levels.iloc[0]
     yield "level of permutations, but for one", levels.iloc[-2]
