@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.markers import MarkerStyle
 from scipy import stats
 
 from ntkcond.artefacts import fig_predictors, fig_speed
@@ -209,8 +210,11 @@ def test_the_edge_is_that_of_the_rates_tried(tmp_path):
     numbers = rows.reset_index()
     assert numbers.shown.all()
     panel = fig_speed.draw(numbers).axes[0]
-    for edge, network in (("lowest", ("relu", 1)), ("highest", ("tanh", 1))):
+    for edge, network, side in (("lowest", ("relu", 1), -1), ("highest", ("tanh", 1), 1)):
         marker = fig_speed.TIPS[edge]["marker"]
+        look = MarkerStyle(marker)
+        heights = look.get_path().transformed(look.get_transform()).vertices[:, 1]
+        assert np.sign(heights[np.abs(heights).argmax()]) == side  # of the point
         drawn = [line.get_xydata() for line in panel.lines if line.get_marker() == marker]
         points = np.concatenate(drawn)
         assert points == pytest.approx(rows.loc[[network], ["kappa", "epochs"]].to_numpy())
@@ -282,14 +286,17 @@ def test_a_planted_effect_is_decided_and_a_planted_label_is_not_taken_for_kappa(
     for name in ("rho", "given_size", "given_activation"):  # the activation is none within a group
         assert cases.loc[("relu", "activation"), name].isna().all()
     assert cases.loc[("relu", "kappa"), "given_activation"].isna().all()
+    for measure in ("width", "depth"):  # nothing beyond themselves
+        assert cases.loc[("relu", measure), "given_size"].isna().all()
 
 
 def test_the_family_of_the_correction_is_all_that_a_column_of_panels_shows():
     """Step by step, as Benjamini and Hochberg write it."""
     few = planted(np.random.default_rng(6), cases=1)
-    never = few.assign(threshold=0.01, epochs=np.nan)
-    found = fig_predictors.table(pd.concat([few, never], ignore_index=True))
-    assert not found[found.threshold == 0.01].shown.any()
+    lower = few.assign(threshold=0.01, epochs=few.epochs.where(few.width == 8))
+    found = fig_predictors.table(pd.concat([few, lower], ignore_index=True))
+    others = found[found.threshold == 0.01]
+    assert not others.shown.any() and others.rho_p.notna().any()  # tested, and not in the family
     for name in fig_predictors.CORRELATIONS:
         p = found.loc[found.shown, f"{name}_p"].dropna().sort_values()
         smallest, expected = 1.0, {}
