@@ -129,6 +129,7 @@ def derived() -> Iterator[tuple[str, Value]]:
 
     yield from of_full_size()
     yield from of_whole()
+    yield from of_predictors()
 
     curves = table("fig1.csv").query("activation == 'relu'").groupby("depth")
     for depth, curve in curves:
@@ -252,7 +253,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
     )
     yield "docs/full-size/README.md", list(rows_of_costs())
     yield "docs/training.md", list(rows_of_table_1())
-    yield "docs/speed.md", list(rows_of_predictors())
+    yield "docs/speed.md", [*rows_of_predictors(), *rows_of_edges(), *rows_of_tests()]
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
     yield "docs/gpu.md", list(rows_of_gpu())
     yield "docs/cluster.md", list(rows_of_requests())
@@ -297,23 +298,108 @@ def rows_of_table_1() -> Iterator[str]:
         yield f"{run} | {accuracy} | {{={paper}}}"
 
 
+PREDICTORS = ("fig_predictors.csv", "docs/full-size/fig_predictors.csv")
+SPEEDS = ("fig_speed.csv", "docs/full-size/fig_speed.csv")
+
+
 def rows_of_predictors() -> Iterator[str]:
-    """Of κ and the label complexity: ρ with its interval, and given depth and width; ρ of depth and
-    width; for each data set, loss function and group of networks."""
-    ends = ("", "_low", "_high")
-    for path in ("fig_predictors.csv", "docs/full-size/fig_predictors.csv"):
+    """Of each data set, loss function and group of networks: ρ of the activation; ρ of κ and of the
+    label complexity with its interval, given the activation, given L and m; ρ of width and depth.
+    Bold where it is decided."""
+    for path in PREDICTORS:
         shown = table(path).query("shown")
         for _, rows in shown.groupby(["dataset", "loss", "group"], sort=False):
             found = rows.set_index("measure")
-            cells = [f"to {{={rows.threshold.iloc[0]}}}"]
+
+            def cell(measure: str, name: str, found: pd.DataFrame = found) -> str:
+                row = found.loc[measure]
+                if math.isnan(row[name]):
+                    return "–"
+                words = f"{{={row[name]}}}"
+                if row[f"{name}_decided"]:
+                    words = f"**{words}**"
+                if name == "rho" and measure in ("kappa", "label_complexity"):
+                    words += f" ({{={row.rho_low}}} to {{={row.rho_high}}})"
+                return words
+
+            cells = [f"to {{={rows.threshold.iloc[0]}}}", cell("activation", "rho")]
             for measure in ("kappa", "label_complexity"):
-                for column in ("rho", "given_size"):
-                    rho, low, high = (
-                        f"{{={found.loc[measure, f'{column}{end}']}}}" for end in ends
-                    )
-                    cells.append(f"{rho} ({low} to {high})")
-            cells += [f"{{={found.rho[size]}}}" for size in ("width", "depth")]
+                cells += [cell(measure, n) for n in ("rho", "given_activation", "given_size")]
+            yield " | ".join([*cells, cell("width", "rho"), cell("depth", "rho")])
+
+
+def rows_of_edges() -> Iterator[str]:
+    """Of each data set and loss function: the networks of each activation that reach the loss of
+    fig_speed, and how many have the lowest and the highest rate as their best."""
+    for path in SPEEDS:
+        shown = table(path).query("shown")
+        for _, rows in shown.groupby(["dataset", "loss"], sort=False):
+            cells = [f"to {{={rows.threshold.iloc[0]}}}"]
+            for activation in ("relu", "linear"):
+                members = rows[rows.activation == activation]
+                counts = (
+                    members.epochs.notna().sum(),
+                    *((members.at_edge == edge).sum() for edge in ("lowest", "highest")),
+                )
+                cells += [f"{{={count}}}" for count in counts]
             yield " | ".join(cells)
+
+
+def rows_of_tests() -> Iterator[str]:
+    """As `benchmarks/rank_correlations.py` prints them, with neither coverage nor families."""
+    tests = table("rank_correlations.csv").dropna(subset=["permutations", "bootstrap"])
+    for row in tests.itertuples():
+        yield (
+            f"| {row.case} | {row.correlation} | {{={row.networks}}} | {{={row.slope}}} |"
+            f" {{={row.permutations}}} | {{={row.bootstrap}}} |"
+        )
+
+
+def of_predictors() -> Iterator[tuple[str, Value]]:
+    """In how many cases (data sets and losses) a correlation is decided; rates at an edge."""
+    tables = [table(path).query("shown") for path in PREDICTORS]
+    names = [name.removesuffix("_decided") for name in tables[0] if name.endswith("_decided")]
+    for (group, measure), rows in pd.concat(tables).groupby(["group", "measure"]):
+        for name in names:
+            words = f"{group}, {measure}, {name}"
+            yield f"{words}, decided", rows[f"{name}_decided"].sum()
+            yield f"{words}, cases", rows[name].notna().sum()
+    for words, shown in zip(("digits", "real data"), tables, strict=True):
+        for name in names:
+            yield f"{words}, tests of {name}", shown[f"{name}_p"].notna().sum()
+    relu = pd.concat(tables).query("group == 'relu'").set_index(["dataset", "loss", "measure"])
+    rho = relu.rho.unstack()
+    yield "cases in which label complexity is above κ", (rho.label_complexity > rho.kappa).sum()
+    partial = relu.given_size_p.unstack()[["kappa", "label_complexity"]].to_numpy().ravel()
+    yield (
+        "partial ρ of κ and label complexity, decided",
+        (relu.given_size_decided.unstack()[["kappa", "label_complexity"]].to_numpy().sum()),
+    )
+    ordered = np.sort(partial) * len(partial) / np.arange(1, len(partial) + 1)
+    alone = np.flatnonzero(ordered <= 0.05)
+    yield "the same in a family of their own", alone[-1] + 1 if len(alone) else 0
+
+    tests = table("rank_correlations.csv").set_index(["case", "slope"])
+    covered = tests.bootstrap["intervals that contain the true rho"]
+    yield "intervals that contain ρ, least", covered.min()
+    yield "intervals that contain ρ, most", covered.max()
+    yield "level of the bootstrap of partial ρ", tests.bootstrap["y of L, m and x", 0.0]
+    levels = tests.permutations.dropna().xs(0, level="slope").sort_values()
+    yield "level of permutations, least", levels.iloc[0]
+    yield "level of permutations, but for one", levels.iloc[-2]
+    yield "level of permutations, most", levels.iloc[-1]
+
+    rates = table(SPEEDS[0])
+    edges = rates[~rates.at_edge.isna()]
+    yield "digits, rows of fig_speed", len(rates)
+    yield "digits, rows of fig_speed at an edge", len(edges)
+    square = rates[rates.loss == "square"]
+    yield "digits, rows of the square loss", len(square)
+    yield "digits, rows of the square loss at the lowest", (square.at_edge == "lowest").sum()
+    yield "digits, rows of the square loss at 1", (square.learning_rate == 1).sum()
+    real = table(SPEEDS[1]).query("shown and loss == 'square' and activation == 'linear'")
+    yield "real data, linear networks that reach the square loss", real.epochs.notna().sum()
+    yield "real data, of them at the lowest rate", (real.at_edge == "lowest").sum()
 
 
 def rows_of_spectra() -> Iterator[str]:

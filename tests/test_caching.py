@@ -437,6 +437,7 @@ CHANGES: dict[str, list[Change]] = {
             (("artefacts/sweep_panels",),) * 2,
             (("artefacts/angle_curves",),) * 2,
             (("artefacts/best_rate",),) * 2,
+            (("artefacts/rank_correlation",),) * 2,
             (
                 tuple(
                     f"artefacts/claims/{name}"

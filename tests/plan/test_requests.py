@@ -87,10 +87,10 @@ JOBS = {
         needs.descent_need(500, 784, depth=6, width=256),
         cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
     ),
-    "speed": (  # of all depths; four learning rates for each seed and each of two activations
+    "speed": (  # of all depths; six learning rates for each seed and each of two activations
         {"dataset": "mnist", "loss": "square", "width": "64"},
         needs.speed_need(300, 300, 784, depth=6, width=64, batch=40, seeds=2),
-        cluster.speed_work(300, 300, 784, [1, 6], 64, 2 * 4, seeds=2, activations=2, epochs=3),
+        cluster.speed_work(300, 300, 784, [1, 6], 64, 2 * 6, seeds=2, activations=2, epochs=3),
     ),
     "architecture": (
         of(architecture="convolutional"),

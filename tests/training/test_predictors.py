@@ -2,6 +2,7 @@
 against linear algebra, autograd and SciPy."""
 
 from argparse import Namespace
+from itertools import product
 from pathlib import Path
 
 import h5py
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.markers import MarkerStyle
 from scipy import stats
 
 from ntkcond.artefacts import fig_predictors, fig_speed
@@ -192,27 +194,144 @@ def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
     fig_speed.draw(rows.reset_index())
 
 
-def test_correlations_are_scipys():
-    given = np.stack([np.repeat([1, 2, 3, 6, 10], 5), np.tile([8, 16, 32, 64, 128], 5)], axis=1)
+def test_the_edge_is_that_of_the_rates_tried(tmp_path):
+    x, y = gaussian()
+    rates = [0.125, 0.25, 0.5]
+    path = measured(tmp_path, x, y, learning_rates=rates)
+    with h5py.File(path, "r+") as file:
+        losses = np.ones_like(file["train_loss"])
+        for activation, depth, first in ((0, 0, 0), (0, 1, 1), (1, 0, 2)):
+            losses[activation, depth, :, first, 1:] = 0.5
+        file["train_loss"][...] = losses
+    rows = fig_speed.table([path]).query("threshold == 0.7").set_index(["activation", "depth"])
+    assert rows.at_edge.to_dict() == {
+        ("relu", 1): "lowest", ("relu", 3): "", ("tanh", 1): "highest", ("tanh", 3): "",
+    }  # fmt: skip
+    numbers = rows.reset_index()
+    assert numbers.shown.all()
+    panel = fig_speed.draw(numbers).axes[0]
+    for edge, network, side in (("lowest", ("relu", 1), -1), ("highest", ("tanh", 1), 1)):
+        marker = fig_speed.TIPS[edge]["marker"]
+        look = MarkerStyle(marker)
+        heights = look.get_path().transformed(look.get_transform()).vertices[:, 1]
+        assert np.sign(heights[np.abs(heights).argmax()]) == side  # of the point
+        drawn = [line.get_xydata() for line in panel.lines if line.get_marker() == marker]
+        points = np.concatenate(drawn)
+        assert points == pytest.approx(rows.loc[[network], ["kappa", "epochs"]].to_numpy())
+
+
+def test_of_one_rate_nothing_is_said_to_be_at_an_edge(tmp_path):
+    x, y = gaussian()
+    path = measured(tmp_path, x, y, learning_rates=[0.25], thresholds=[100.0])
+    rows = fig_speed.table([path])
+    assert set(rows.at_edge) == {"only"}
+    markers = {line.get_marker() for line in fig_speed.draw(rows).axes[0].lines}
+    assert not markers & {tip["marker"] for tip in fig_speed.TIPS.values()}
+
+
+def test_correlations_are_given_size_and_activation():
+    size = np.stack([np.repeat([1, 2, 3, 6, 10], 5), np.tile([8, 16, 32, 64, 128], 5)], axis=1)
+    names = (np.arange(25) % 3)[:, None] == np.arange(3)
     x = RNG.standard_normal(25)
-    y = x + RNG.standard_normal(25) + given @ [0.2, 0.01]
+    y = x + RNG.standard_normal(25) + size @ [0.2, 0.01] + names @ [0, 3, 1]
     y[:4] = np.inf  # those that never arrive
-    found = fig_predictors.correlations(x, y, given)
-    ranks = [stats.rankdata(v) for v in (x, y, *given.T)]
+    found = fig_predictors.correlations(x, y, size, names)
+    ranks = [stats.rankdata(v) for v in (x, y, *size.T)]
     assert found["rho"] == pytest.approx(stats.spearmanr(ranks[0], ranks[1]).statistic)
-    design = np.stack([np.ones(25), *ranks[2:]], axis=1)
-    rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in ranks[:2]]
-    assert found["given_size"] == pytest.approx(np.corrcoef(*rest)[0, 1])
-    expected = stats.bootstrap(
-        ranks[:2], lambda a, b: stats.spearmanr(a, b).statistic, paired=True, vectorized=False,
-        method="percentile", n_resamples=1000, rng=np.random.default_rng(1),
-    ).confidence_interval  # fmt: skip
-    assert [found["rho_low"], found["rho_high"]] == pytest.approx(list(expected), abs=0.08)
-    for own in given.T:
-        of_itself = fig_predictors.correlations(own, y, given)
+    for name, columns in (("given_size", ranks[2:]), ("given_activation", names[:, 1:].T)):
+        design = np.stack([np.ones(25), *columns], axis=1)
+        rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in ranks[:2]]
+        assert found[name] == pytest.approx(np.corrcoef(*rest)[0, 1])
+    for own in size.T:
+        of_itself = fig_predictors.correlations(own, y, size, None)
         assert np.isnan(of_itself["given_size"]) and np.isfinite(of_itself["rho"])
-    assert np.isnan(list(fig_predictors.correlations(x[:4], y[:4], given[:4]).values())).all()
-    assert np.isnan(fig_predictors.correlations(np.ones(25), y, given)["rho"])
+        assert np.isnan(of_itself["given_activation"])
+    few = fig_predictors.correlations(x[:4], y[:4], size[:4], None)
+    assert np.isnan(list(few.values())).all()
+    assert np.isnan(list(fig_predictors.correlations(np.ones(25), y, size, None).values())).all()
+
+
+def planted(rng: np.random.Generator, cases: int) -> pd.DataFrame:
+    """Networks whose epochs are those of their activation, but for a small part of label_rate.
+    kappa: of the activation and noise; largest_share: noise."""
+    rows = []
+    for case, activation, width, depth in product(
+        range(cases), ("relu", "linear"), (8, 16, 32), (1, 2, 3, 6, 10)
+    ):
+        own, noise, other = rng.standard_normal(3)
+        second = activation == "linear"
+        rows.append({
+            "dataset": f"mine{case}", "loss": "square", "threshold": 0.1, "activation": activation,
+            "width": width, "depth": depth, "epochs": np.exp(3 * second + own),
+            **dict.fromkeys(fig_speed.MEASURES, 1.0),
+            "label_rate": own + 0.1 * noise, "kappa": np.exp(3 * second + other),
+            "largest_share": noise,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_a_planted_effect_is_decided_and_a_planted_label_is_not_taken_for_kappa():
+    found = fig_predictors.table(planted(np.random.default_rng(5), cases=3))
+    cases = found[found.shown].set_index(["group", "measure"]).sort_index()
+    everywhere = cases.groupby(["group", "measure"])[
+        [f"{name}_decided" for name in fig_predictors.CORRELATIONS]
+    ].mean()
+    rho, size, activation = (everywhere[f"{name}_decided"] for name in fig_predictors.CORRELATIONS)
+    assert rho["all", "activation"] == size["all", "activation"] == 1
+    assert rho["all", "kappa"] == size["all", "kappa"] == 1  # as the label it goes with
+    assert activation["all", "kappa"] == 0  # and nothing beyond it
+    assert rho["relu", "kappa"] == rho["linear", "kappa"] == 0
+    assert activation["all", "label_rate"] == size["relu", "label_rate"] == 1
+    assert rho["all", "largest_share"] == size["relu", "largest_share"] == 0
+    for name in ("rho", "given_size", "given_activation"):  # the activation is none within a group
+        assert cases.loc[("relu", "activation"), name].isna().all()
+    assert cases.loc[("relu", "kappa"), "given_activation"].isna().all()
+    for measure in ("width", "depth"):  # nothing beyond themselves
+        assert cases.loc[("relu", measure), "given_size"].isna().all()
+
+
+def test_the_family_of_the_correction_is_all_that_a_column_of_panels_shows():
+    """Step by step, as Benjamini and Hochberg write it."""
+    few = planted(np.random.default_rng(6), cases=1)
+    lower = few.assign(threshold=0.01, epochs=few.epochs.where(few.width == 8))
+    found = fig_predictors.table(pd.concat([few, lower], ignore_index=True))
+    others = found[found.threshold == 0.01]
+    assert not others.shown.any() and others.rho_p.notna().any()  # tested, and not in the family
+    for name in fig_predictors.CORRELATIONS:
+        p = found.loc[found.shown, f"{name}_p"].dropna().sort_values()
+        smallest, expected = 1.0, {}
+        for rank in range(len(p), 0, -1):
+            smallest = min(smallest, p.iloc[rank - 1] * len(p) / rank)
+            expected[p.index[rank - 1]] = smallest
+        adjusted = found[f"{name}_p_adjusted"].dropna()
+        assert adjusted.to_dict() == pytest.approx(expected)
+        decided = found.index[found[f"{name}_decided"]]
+        assert set(decided) == {row for row, value in expected.items() if value <= 0.05}
+
+
+def test_decided_points_are_filled_and_others_are_not():
+    found = fig_predictors.table(planted(np.random.default_rng(5), cases=1))
+    panels = fig_predictors.draw(found).axes
+    for panel, name in zip(panels, fig_predictors.CORRELATIONS, strict=True):
+        drawn: dict[bool, list[float]] = {True: [], False: []}
+        for line in panel.lines:
+            if line.get_linestyle() == "None" and len(line.get_xdata()):
+                filled = line.get_markerfacecolor() != "white"
+                drawn[filled] += [value for value in line.get_xdata() if np.isfinite(value)]
+        shown = found[found.shown & found[name].notna()]
+        for filled, values in drawn.items():
+            expected = shown.loc[shown[f"{name}_decided"] == filled, name]
+            assert sorted(values) == pytest.approx(sorted(expected))
+
+
+def test_three_activations_have_no_order():
+    rows = planted(np.random.default_rng(7), cases=1)
+    third = rows[rows.activation == "relu"].assign(activation="tanh")
+    found = fig_predictors.table(pd.concat([rows, third], ignore_index=True))
+    of_all = found[found.group == "all"].set_index("measure")
+    assert np.isnan(of_all.rho["activation"]) and of_all.networks["activation"] == 0
+    assert np.isfinite(of_all.given_activation["kappa"])
+    fig_predictors.draw(found)
 
 
 def test_the_loss_shown_is_the_lowest_that_half_of_the_group_reaches():

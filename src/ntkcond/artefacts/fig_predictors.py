@@ -1,6 +1,5 @@
 """Which measures of a network at the start rank networks by the speed of their training."""
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ntkcond.artefacts import style
+from ntkcond.artefacts.rank_correlation import adjusted, bootstrap_interval, rank_correlation
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
@@ -19,13 +19,21 @@ SPEC = Spec(
     caption="""
 Spearman's rank correlation ρ of measures of a network at initialisation with the epochs that SGD
 takes to a training loss, over the networks of ``fig_speed``: depths, widths and activations. ρ = 1:
-the larger the measure, the slower; −1: the faster. Bars: 95 % bootstrap intervals over networks
-(percentiles of 1,000 samples with replacement). A colour for all networks and one for those of each
-activation; the loss to reach is the lowest that at least half of these networks reach, and those
-that do not count as slower than all others. **Left**: ρ. **Right**: the partial rank correlation
-given depth and width, for what a measure says beyond them.
+the larger the measure, the slower; −1: the faster. A colour for all networks and one for those of
+each activation; the loss to reach is the lowest that at least half of these networks reach, and
+those that do not count as slower than all others. **Left**: ρ. Bars: 95 % bootstrap intervals over
+networks (percentiles of 1,000 samples with replacement), not corrected for their number.
+**Middle**: the partial rank correlation given depth and width, for what a measure says beyond them.
+**Right**: of all networks, given the activation, for what a measure says beyond it.
 
-- *width m* and *depth L* need no NTK: a measure that says no more than they do is of no use.
+**Filled** points are decided, **hollow** ones are not: p ≤ 0.05 in a permutation test (two-sided,
+9,999 permutations; partial: of residuals, Freedman and Lane 1983), with the correction of Benjamini
+and Hochberg for all points of a column of panels. At most 5 % of the filled points of a column are
+expected to be false.
+
+- *activation* is the bare label: the second activation of the config, linear say, above the first,
+  ReLU. Like *width m* and *depth L* it needs no NTK: a measure that says no more than they do is of
+  no use.
 - *κ without λ*\\ :sub:`max` is λ₂/λ\\ :sub:`min`; *share of λ*\\ :sub:`max` is λ\\ :sub:`max`/tr K.
 - The other four know the labels Y (a centred column for each class), of which cᵢ is the share along
   the i-th eigenvector. *Label rate*: Σ cᵢ λᵢ/λ\\ :sub:`max`. *Label complexity*: Yᵀ K⁻¹ Y
@@ -38,6 +46,7 @@ one width, and reports no correlation.
 )
 
 MEASURES = {
+    "activation": "activation",
     "width": "width $m$",
     "depth": "depth $L$",
     "start_loss": "loss at the start",
@@ -50,134 +59,142 @@ MEASURES = {
     "predicted_steps": "predicted steps",
     "alignment": "alignment",
 }
-SAMPLES, LEVEL = 1000, 0.95  # of the bootstrap
+CORRELATIONS = {  # each a column of panels, and a family of tests
+    "rho": "",
+    "given_size": ", given $L$ and $m$",
+    "given_activation": ", given the activation",
+}
+LEVEL = 0.05  # expected share of false ones among those decided
 FEWEST = 5  # networks in a correlation
 CASE = ["dataset", "loss", "threshold"]
 
 
 def table(fig_speed: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set, loss function, threshold, group of networks (all, or those of an
-    activation) and measure: networks for which the measure is known, reached: how many of them
-    reach the threshold; shown: whether this threshold is the figure's for the group; rho with its
-    interval rho_low to rho_high, and given_size, the partial one given depth and width, with
-    given_size_low to given_size_high; empty for fewer than FEWEST networks, or where all are
-    equal."""
-    return pd.DataFrame(_rows(fig_speed))
+    activation) and measure.
+
+    networks: for which the measure is known. reached: how many of them reach the threshold. shown:
+    whether this threshold is the figure's for the group. rho with its bootstrap interval rho_low to
+    rho_high; given_size, the partial one given depth and width; given_activation, the one given the
+    activation, of all networks. Each with its permutation p (rho_p, say), and of those shown with
+    rho_p_adjusted, Benjamini and Hochberg's over all that are shown, and rho_decided, whether this
+    is at most LEVEL. Empty for fewer than FEWEST networks, or where nothing is left to rank; of the
+    measure "activation" also where there are not two of them."""
+    rows = pd.DataFrame(_rows(fig_speed))
+    found = rows.drop(columns=list(CORRELATIONS) + [f"{name}_p" for name in CORRELATIONS])
+    for name in CORRELATIONS:
+        p = rows[f"{name}_p"]
+        found[[name, f"{name}_p"]] = rows[[name, f"{name}_p"]]
+        found[f"{name}_p_adjusted"] = adjusted(p.where(rows.shown).to_numpy())
+        found[f"{name}_decided"] = found[f"{name}_p_adjusted"] <= LEVEL
+    return found
 
 
 def _rows(networks: pd.DataFrame) -> Iterator[dict]:
     activations = list(networks.activation.unique())
     groups = {"all": activations} if len(activations) > 1 else {}
     groups |= {name: [name] for name in activations}
+    label = networks.activation.map(activations.index) if len(activations) == 2 else np.nan
+    labelled = networks.assign(activation=label, group=networks.activation)
     shown = {}
-    for case, rows in networks.groupby(CASE, sort=False):
+    for case, rows in labelled.groupby(CASE, sort=False):
         for group, members in groups.items():
-            if rows[rows.activation.isin(members)].epochs.notna().mean() >= 0.5:
+            if rows[rows.group.isin(members)].epochs.notna().mean() >= 0.5:
                 place = (*case[:2], group)
                 shown[place] = min(case[2], shown.get(place, np.inf))
-    for case, rows in networks.groupby(CASE, sort=False):
+    for case, rows in labelled.groupby(CASE, sort=False):
         for group, members in groups.items():
-            of_group = rows[rows.activation.isin(members)]
+            of_group = rows[rows.group.isin(members)]
             for measure in MEASURES:
                 known = of_group[of_group[measure].notna()]
-                epochs = known.epochs.fillna(np.inf)
-                found = correlations(known[measure], epochs, known[["depth", "width"]])
                 yield {
                     **dict(zip(CASE, case, strict=True)), "group": group, "measure": measure,
                     "networks": len(known), "reached": int(known.epochs.notna().sum()),
-                    "shown": shown.get((*case[:2], group)) == case[2], **found,
+                    "shown": shown.get((*case[:2], group)) == case[2],
+                    **correlations(
+                        known[measure], known.epochs.fillna(np.inf), known[["depth", "width"]],
+                        pd.get_dummies(known.group) if group == "all" else None,
+                    ),
                 }  # fmt: skip
 
 
-def correlations(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> dict[str, float]:
-    """Rank correlation of x and y, (n,) each, and their partial one given the columns of a third,
-    (n, k), with bootstrap intervals."""
-    names = [f"{name}{end}" for name in ("rho", "given_size") for end in ("", "_low", "_high")]
+def correlations(
+    x: np.ndarray, y: np.ndarray, size: np.ndarray, activations: np.ndarray | None
+) -> dict[str, float]:
+    """CORRELATIONS of x and y, (n,) each, given the columns of size and of activations, (n, k);
+    their p; the interval of rho. Without activations given_activation is nan."""
+    names = [*CORRELATIONS, *(f"{name}_p" for name in CORRELATIONS), "rho_low", "rho_high"]
+    found = dict.fromkeys(names, np.nan)
     if len(x) < FEWEST:
-        return dict.fromkeys(names, np.nan)
-    rng = np.random.Generator(np.random.Philox(0))
-    chosen = rng.integers(len(x), size=(SAMPLES, len(x)))
-    chosen = np.concatenate([np.arange(len(x))[None], chosen])  # the first: all, as they are
-    columns = (x, y, *np.asarray(given).T)
-    a, b, *others = (_ranks(np.asarray(values, np.float64)[chosen]) for values in columns)
-    rest = [a, b]
-    for i, other in enumerate(others):  # Gram and Schmidt
-        direction = _unit(functools.reduce(_without, others[:i], other))
-        others[i] = direction
-        rest = [_without(values, direction) for values in rest]
-    found = []
-    for values in (_product(a, b), _product(*map(_unit, rest))):
-        ends = (np.nan, np.nan)
-        if np.isfinite(values[0]):
-            known = values[1:][np.isfinite(values[1:])]
-            ends = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        found += [values[0], *ends]
-    return dict(zip(names, map(float, found), strict=True))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Of each row, centred and of norm 1; nan where all are equal."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(values, axis=1)
-    return _unit(ranks - ranks.mean(axis=1, keepdims=True))
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    """Of norm 1; nan for what rounding left."""
-    norm = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norm > 1e-7, norm, np.nan)
-
-
-def _without(rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """The part across a direction of norm 1; all of it where there is no direction."""
-    return rows - np.nan_to_num(direction) * _product(rows, np.nan_to_num(direction))[:, None]
-
-
-def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", a, b)
+        return found
+    for name, given in zip(CORRELATIONS, (None, size, activations), strict=True):
+        if name == "rho" or given is not None:
+            found[name], found[f"{name}_p"] = rank_correlation(x, y, given)
+    if np.isfinite(found["rho"]):
+        found["rho_low"], found["rho_high"] = bootstrap_interval(x, y)
+    return found
 
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of two panels for each data set and loss function."""
+    """A row of panels for each data set and loss function, a panel for each correlation."""
     cases = list(numbers.groupby(["dataset", "loss"], sort=False))
     groups = list(numbers.group.unique())  # each with its colour in all panels
-    figure = style.figure(height=0.4 + 2.6 * len(cases), width=7.0)
-    panels = figure.subplots(len(cases), 2, squeeze=False, sharey=True, sharex=True)
-    for (left, right), ((dataset, loss), rows) in zip(panels, cases, strict=True):
+    names = [name for name in CORRELATIONS if numbers[name].notna().any()] or ["rho"]
+    figure = style.figure(height=0.6 + 2.7 * len(cases), width=1.4 + 2.1 * len(names))
+    panels = figure.subplots(len(cases), len(names), squeeze=False, sharey=True, sharex=True)
+    for line, ((dataset, loss), rows) in zip(panels, cases, strict=True):
         shown = rows[rows.shown]
-        left.set_title(f"{title(dataset)}, {loss.replace('_', ' ')} loss")
+        losses = {}
         for i, group in enumerate(groups):
             points = shown[shown.group == group]
             if points.empty:
                 continue
+            losses[group] = f"{points.threshold.iloc[0]:g}"
             look = {"color": style.COLOURS[i], "marker": style.MARKERS[i]}
-            name = "all networks" if group == "all" else ACTIVATIONS[group].title
-            look["label"] = f"{name}, to {points.threshold.iloc[0]:g}"
-            for axes, column in ((left, "rho"), (right, "given_size")):
-                _bars(axes, points, column, 0.25 * (i - 1), look)
-        left.set_yticks(range(len(MEASURES)), MEASURES.values())
-        left.set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
+            for axes, name in zip(line, names, strict=True):
+                _points(axes, points, name, 0.25 * (i - 1), look)
+        title_of_row = f"{title(dataset)}, {loss.replace('_', ' ')} loss"
+        if losses:
+            to = {_name(group, short=True): value for group, value in losses.items()}
+            title_of_row += f", to {', '.join(f'{value} ({name})' for name, value in to.items())}"
+        line[0].set_title(title_of_row)
+        line[0].set_yticks(range(len(MEASURES)), MEASURES.values())
+        line[0].set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
         if shown.empty:
-            left.text(
-                0.5,
-                0.5,
-                "reached by fewer than half of the networks",
-                ha="center",
-                transform=left.transAxes,
-            )
-        else:
-            right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=6)
-        for axes in (left, right):
+            words = "reached by fewer than half of the networks"
+            line[0].text(0.5, 0.5, words, ha="center", transform=line[0].transAxes, fontsize=6)
+        for axes in line:
             axes.axvline(0, color=style.GREY, linewidth=0.8)
-    for axes, words in zip(panels[-1], ("", ", given $L$ and $m$"), strict=True):
-        axes.set_xlabel(rf"$\rho$ with the epochs{words}")
+    for axes, name in zip(panels[-1], names, strict=True):
+        axes.set_xlabel(rf"$\rho$ with the epochs{CORRELATIONS[name]}")
+    _key(figure, panels[0, 0], groups)
     return figure
 
 
-def _bars(axes: Axes, points: pd.DataFrame, column: str, shift: float, look: dict) -> None:
-    values, low, high = (points[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
+def _name(group: str, short: bool = False) -> str:
+    if group == "all":
+        return "all" if short else "all networks"
+    return ACTIVATIONS[group].title
+
+
+def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dict) -> None:
+    """Filled if decided; with the interval of ρ."""
     places = points.measure.map(list(MEASURES).index) + shift
-    ends = np.clip([values - low, high - values], 0, None)
-    axes.errorbar(values, places, xerr=ends, linestyle="none", linewidth=0.8, **look)
+    if name == "rho":
+        axes.hlines(places, points.rho_low, points.rho_high, color=look["color"], linewidth=0.8)
+    for decided, fill in ((True, look["color"]), (False, "white")):
+        chosen = points[f"{name}_decided"] == decided
+        axes.plot(
+            points[name][chosen], places[chosen], linestyle="none", markerfacecolor=fill,
+            markeredgewidth=0.8, zorder=3, **look,
+        )  # fmt: skip
+
+
+def _key(figure: style.Picture, axes: Axes, groups: list[str]) -> None:
+    for i, group in enumerate(groups):
+        look = {"color": style.COLOURS[i], "marker": style.MARKERS[i], "linestyle": "none"}
+        axes.plot([], [], label=_name(group), **look)
+    for words, fill in (("decided", style.GREY), ("not decided", "white")):
+        axes.plot([], [], "o", color=style.GREY, markerfacecolor=fill, label=words)
+    style.key_below(figure, axes)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.markers import CARETDOWNBASE, CARETUPBASE
 
 from ntkcond.artefacts import style
 from ntkcond.artefacts.spec import Spec
@@ -25,7 +26,8 @@ NTK at initialisation, geometric mean over initialisations. **y**: the epochs th
 to a training loss, mean over initialisations, at the best learning rate of those tried. A row for
 each data set, a panel for each loss function; the loss to reach is the lowest that at least half of
 the networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the
-right edge; a network whose κ is not resolved is left out.
+right edge; a network whose κ is not resolved is left out. A triangle that points down or up: the
+best rate is the lowest or the highest of those tried, so that a better one may exist.
 
 - The learning rates tried are multiples of n/λ\\ :sub:`max` of each network's own NTK of n samples:
   the same for every network on the scale that matters, so that λ\\ :sub:`max` gives none an
@@ -44,16 +46,24 @@ MEASURES = (
     "start_loss", "kappa", "lambda_min", "kappa_without_first", "largest_share", "label_rate",
     "label_complexity", "predicted_steps", "alignment",
 )  # fmt: skip
+TIPS = {  # of points whose best rate is the lowest or the highest of those tried
+    name: {
+        "marker": marker, "color": style.COLOURS[1], "markeredgecolor": "white", "markersize": 5,
+        "markeredgewidth": 0.4, "linestyle": "none", "zorder": 3,
+    }
+    for name, marker in (("lowest", CARETDOWNBASE), ("highest", CARETUPBASE))
+}  # fmt: skip
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
 
 
 def table(speed: Sequence[Path]) -> pd.DataFrame:
     """A row for each network and threshold, a training loss: epochs until it is reached, mean over
     seeds at the best learning rate, which is in units of n/λ_max, and its place among those tried
-    (at_edge: lowest, highest or empty); these are empty if at no rate every seed reaches it. shown:
-    whether this is the loss of the figure. Of the network at the start, means over seeds (geometric
-    of those of LOG): MEASURES (`ntkcond.training.predictors`). kappa, and what divides by λ_min, is
-    inf for a singular NTK and empty where κ is not resolved for all seeds."""
+    (at_edge: lowest, highest, only, or empty for in between); these are empty if at no rate every
+    seed reaches it. shown: whether this is the loss of the figure. Of the network at the start,
+    means over seeds (geometric of those of LOG): MEASURES (`ntkcond.training.predictors`). kappa,
+    and what divides by λ_min, is inf for a singular NTK and empty where κ is not resolved for all
+    seeds."""
     rows = pd.concat(map(_networks, speed), ignore_index=True)
     reached = rows.epochs.notna().groupby([rows.dataset, rows.loss, rows.threshold])
     enough = rows.threshold.where(reached.transform("mean") >= 0.5)
@@ -83,7 +93,8 @@ def _networks(path: Path) -> pd.DataFrame:
             best = {"epochs": np.nan, "learning_rate": np.nan, "at_edge": ""}
             if np.isfinite(epochs).any():
                 r = int(np.nanargmin(epochs))
-                place = {0: "lowest", len(relative) - 1: "highest"}.get(r, "")
+                ends = {0: "lowest", len(relative) - 1: "highest"}
+                place = ends.get(r, "") if len(relative) > 1 else "only"
                 best = {"epochs": epochs[r], "learning_rate": relative[r], "at_edge": place}
             rows.append({**network, "threshold": threshold, **best, **means})
     return pd.DataFrame(rows)
@@ -151,6 +162,11 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
             s=points.width.map(sizes), marker="o" if first else "s", color=[colours[depth]],
             facecolors=[colours[depth]] if first else "none", linewidths=0.8,
         )  # fmt: skip
+    for edge_of_rates, tip in TIPS.items():
+        points = rows[rows.at_edge == edge_of_rates]
+        if points.empty:
+            continue
+        axes.plot(points.kappa.replace(np.inf, edge), points.epochs, **tip)
     axes.set_xscale("log")
     style.plain_log(axes)
 
@@ -165,4 +181,7 @@ def _key(figure: style.Picture, axes: Axes, numbers: pd.DataFrame, colours: dict
     for i, width in enumerate(sorted(numbers.width.unique())):
         size = np.sqrt(10 + 12 * i)
         axes.plot([], [], "o", color=style.GREY, markersize=size, label=f"$m$ = {width}")
+    for edge_of_rates, tip in TIPS.items():
+        if (numbers.at_edge[numbers.shown] == edge_of_rates).any():
+            axes.plot([], [], label=f"best rate: the {edge_of_rates}", **tip)
     style.key_below(figure, axes, columns=6)
