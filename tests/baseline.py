@@ -137,14 +137,9 @@ def training(job: Row) -> list[Row]:
 
 
 def conditioning_tolerances(old: Row, new: Row) -> Row:
-    """λ_min: both certified errors. λ_max: these bound it too, but rounding moves it by far less
-    than 10⁻¹⁰ of itself. The bound itself may fall, and grow by a part of a residual."""
-    grown = new["lambda_min_error"] > old["lambda_min_error"]
-    return {
-        "lambda_max": 1e-10 * old["lambda_max"],
-        "lambda_min": old["lambda_min_error"] + new["lambda_min_error"],
-        "lambda_min_error": 0.02 * old["lambda_min_error"] if grown else math.inf,
-    }
+    """λ_min: twice the recorded error, which was an estimate; a proved one may be far larger.
+    λ_max: rounding moves it by far less than 10⁻¹⁰ of itself."""
+    return {"lambda_max": 1e-10 * old["lambda_max"], "lambda_min": 2 * old["lambda_min_error"]}
 
 
 def angle_tolerances(old: Row, new: Row) -> Row:

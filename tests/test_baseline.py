@@ -56,7 +56,6 @@ def planted(folder: Path, name: str, column: str, change: Callable[[pd.Series], 
     [
         ("kernels", "lambda_min", lambda row: 6 * row.lambda_min_error),
         ("kernels", "lambda_max", lambda row: 3e-10 * row.lambda_max),
-        ("kernels", "lambda_min_error", lambda row: -0.1 * row.lambda_min_error),
         ("angles", "min_angle_deg", lambda row: 3e-9),
         ("angles", "second", lambda row: 1),
         ("training", "train_loss", lambda row: 3e-4 * row.train_loss),

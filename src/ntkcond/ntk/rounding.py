@@ -40,7 +40,7 @@ LAMBDA = 8.0
 ELEMENTARY = 8  # units of rounding of exp, tanh and the like, and of what is made of them
 SECOND_ORDER = 1.01  # terms in u², and the rounding of the bounds themselves
 ROWS_OF_NOISE = 256  # at least, so that no luck makes it small
-AT_ONCE = 4096  # samples: the pass of more needs no memory for all
+AT_ONCE = 2048  # samples: more pass in parts, so that memory does not grow
 
 
 class Bound(NamedTuple):

@@ -22,6 +22,8 @@ RANK = 100_000_000  # more of a rank than of INTERPRETER: MPI, ScaLAPACK and the
 INDEX_LIMIT = 2**31 - 1  # entries of a rank: ScaLAPACK counts them in 32 bits
 BAND, BAND_ENTRIES = 256, 2**22  # of `ntkcond.ntk.infinite_width`
 PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
+AT_ONCE = 2048  # samples whose errors `ntkcond.ntk.rounding` follows together
+NOISE = 256  # rows of noise at least, in the same module
 FILTER = 9  # weights of a convolution's filter for each pair of channels
 MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
 ALONE = 4  # samples run alone in the same module
@@ -41,11 +43,13 @@ class Need(NamedTuple):
 def kernel_need(
     block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
 ) -> Need:
-    """Computing NTKs: the factors of one block and a few tiles; K itself goes to its file. linear:
+    """Computing NTKs: the factors of one block, what bounds their errors, and a few tiles; K itself
+    goes to its file. linear:
     all gradients have one factor, as those of a network without hidden layers."""
     what = f"the NTK of {block} samples at depth {depth}, width {width}"
     computing = (
         _factors(block, features, 0 if linear else depth, width)
+        + _errors(block, features, depth, width)
         + TILES
         + FLOAT32 * samples * features
     )
@@ -123,6 +127,9 @@ def ranks_need(
     rows, columns = (_share(block, count) for count in grid(ranks))
     hidden = 0 if linear else depth
     factors = _factors(rows, features, hidden, width) + _factors(columns, features, hidden, width)
+    share = math.ceil(block / ranks)
+    errors = _factors(share, features, hidden, width) + _errors(share, features, depth, width)
+    factors = max(factors, errors)
     started = ranks * (INTERPRETER + RANK)
     leading = 30 * FLOAT64 * block + (4 * FLOAT64 * block * features if linear else 0)
     computing = ranks * (FLOAT64 * rows * columns + factors) + leading
@@ -215,3 +222,13 @@ def _factors(n: int, features: int, depth: int, width: int) -> int:
     and weights, in float64."""
     weights = width * features + depth * width**2
     return FLOAT64 * (n * features + weights + (2 * depth + 2) * n * width)
+
+
+def _errors(n: int, features: int, depth: int, width: int) -> int:
+    """Following the errors of some samples through all layers: preactivations, slopes and what
+    arrives at each, their noise in float32, and weights in float32; for a linear network's inputs
+    as many basis vectors, and the stacked layers."""
+    rows = max(min(n, AT_ONCE), NOISE)
+    weights = width * features + depth * width**2
+    stack = 3 * FLOAT64 * features * (features + depth * width)
+    return (3 * FLOAT64 + 3 * FLOAT32) * rows * width * depth + FLOAT32 * weights + stack
