@@ -139,7 +139,11 @@ def training(job: Row) -> list[Row]:
 def conditioning_tolerances(old: Row, new: Row) -> Row:
     """λ_min: twice the recorded error, which was an estimate; a proved one may be far larger.
     λ_max: rounding moves it by far less than 10⁻¹⁰ of itself."""
-    return {"lambda_max": 1e-10 * old["lambda_max"], "lambda_min": 2 * old["lambda_min_error"]}
+    return {
+        "lambda_max": 1e-10 * old["lambda_max"],
+        "lambda_min": 2 * old["lambda_min_error"],
+        "lambda_min_error": math.inf,
+    }
 
 
 def angle_tolerances(old: Row, new: Row) -> Row:

@@ -23,12 +23,13 @@ A row for each NTK: data set, activation, depth, width, seed and block of ``n`` 
 - ``rank_bound``: the rank that the inputs allow; below n, the NTK is singular;
 - ``kappa``, ``kappa_lower``, ``kappa_upper``: the condition number and the interval that the bound
   leaves; ``verdict``: resolved, singular (κ = ∞), or unresolved (``kappa`` is a lower bound);
+  ``grade`` of the bound and the verdict: proved, under a model of rounding, or estimated;
+  ``kinks``: preactivations that rounding may have put on the other side of a kink;
 - ``nonzero_*``, linear networks only: rank, smallest eigenvalue and condition number of the
   non-zero spectrum;
 - ``smallest_residual``, where an n is above 2,000: ‖K v − λ_min v‖ for the eigenvector v found in
   the kernel file, with K v from the gradients themselves;
-- ``smallest_is_above``, with ``prove_smallest``: no eigenvalue is below. This is proven of the
-  stored K; the rounding of K itself is estimated.
+- ``smallest_is_above``, with ``prove_smallest``: no eigenvalue of the stored K is below.
 
 **The paper** has no such table. Its §5.2 reports the mean κ over five initialisations, as a
 figure. Its authors' scripts average it over blocks of 512 samples, from a float32 solver without
@@ -39,7 +40,7 @@ an error bound.
 SETTINGS = ("activation", "depth", "width", "bias", "trainable")
 PER_KERNEL = (
     "lambda_max", "lambda_min", "lambda_min_error", "rank_bound", "kappa", "kappa_lower",
-    "kappa_upper", "verdict", "nonzero_rank", "nonzero_lambda_min",
+    "kappa_upper", "verdict", "grade", "kinks", "nonzero_rank", "nonzero_lambda_min",
     "nonzero_lambda_min_error", "nonzero_kappa",
 )  # fmt: skip
 OPTIONAL = ("smallest_residual", "smallest_is_above")  # columns only where a kernel has them
@@ -56,7 +57,8 @@ def rows(path: Path) -> pd.DataFrame:
         (seeds, blocks), attributes = file["kappa"].shape, dict(file.attrs)
         found = {name: file[name][:].ravel() if name in file else np.nan for name in PER_KERNEL}
         found |= {name: file[name][:].ravel() for name in OPTIONAL if name in file}
-        found["verdict"] = file["verdict"].asstr()[:].ravel()
+        for name in ("verdict", "grade"):
+            found[name] = file[name].asstr()[:].ravel()
     about = {
         "dataset": path.parts[-3], **{name: attributes[name] for name in SETTINGS},
         "n": attributes["block"], "samples": attributes["samples"],

@@ -48,7 +48,7 @@ def table(architecture: Sequence[Path]) -> pd.DataFrame:
     for path in architecture:
         with read_hdf5(path) as file:
             columns = {name: file[name][:] for name in file}
-            for name in ("verdict", "activation"):
+            for name in ("verdict", "grade", "activation"):
                 columns[name] = file[name].asstr()[:]
             about = {"dataset": path.parts[-2], "architecture": file.attrs["architecture"]}
             rows = pd.DataFrame({**about, **columns, "samples": file.attrs["samples"]})

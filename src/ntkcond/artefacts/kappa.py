@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 _VERDICTS = ("resolved", "singular", "unresolved")
+_GRADES = ("proved", "model", "estimated")  # from the strongest
 
 
 def kappa_columns(rows: pd.DataFrame) -> dict:
@@ -27,6 +28,7 @@ def kappa_columns(rows: pd.DataFrame) -> dict:
         "kappa_q84": high,
         "kappa_lower_bound": rows.kappa_lower[rows.verdict == "unresolved"].min(),
         "kappa_verdict": verdicts[0] if len(verdicts) == 1 else "mixed",
+        "kappa_grade": max(rows.grade, key=_GRADES.index),
         **counts,
         "nonzero_kappa_mean": rows.nonzero_kappa.mean(),
     }

@@ -21,7 +21,8 @@ def read(paths: Iterable[Path]) -> pd.DataFrame:
             settings = {name: file.attrs[name] for name in ("activation", "bias")}
             about = {"dataset": path.parts[-2], **settings}
             columns = {name: file[name][:] for name in file}
-            columns["verdict"] = file["verdict"].asstr()[:]
+            for name in ("verdict", "grade"):
+                columns[name] = file[name].asstr()[:]
             tables.append(pd.DataFrame({**about, **columns, "samples": file.attrs["samples"]}))
     return pd.concat(tables, ignore_index=True)
 

@@ -27,7 +27,7 @@ from ntkcond.run.progress import progress
 
 def main(arguments: Namespace) -> None:
     """Writes a table, each column an array (rows,): activation, depth, width, n, seed, block;
-    kappa, kappa_lower, verdict, lambda_max, lambda_min; min_angle_deg among the block's samples;
+    kappa, kappa_lower, verdict, grade, lambda_max, lambda_min; min_angle_deg among the block's samples;
     weights, their number."""
     a = arguments
     device = resolve_device(a.device)
@@ -66,7 +66,7 @@ def main(arguments: Namespace) -> None:
     with write_hdf5(a.output, a.record) as file:
         for name in table[0]:
             values = np.array([row[name] for row in table])
-            text = name in ("verdict", "activation")
+            text = name in ("verdict", "grade", "activation")
             file[name] = values.astype(h5py.string_dtype()) if text else values
         file.attrs.update(architecture=a.architecture, samples=len(x), shape=shape)
 
@@ -80,7 +80,7 @@ def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
     pairs = np.count_nonzero(among.diagonal()) > 1
     return {
         "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,
-        "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
+        "grade": kappa.grade, "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
         "min_angle_deg": closest_pair(among).angle_deg if pairs else math.nan,
     }  # fmt: skip
 
