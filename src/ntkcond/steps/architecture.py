@@ -27,8 +27,8 @@ from ntkcond.run.progress import progress
 
 def main(arguments: Namespace) -> None:
     """Writes a table, each column an array (rows,): activation, depth, width, n, seed, block;
-    kappa, kappa_lower, verdict, grade, lambda_max, lambda_min; min_angle_deg among the block's samples;
-    weights, their number."""
+    kappa, kappa_lower, verdict, grade, lambda_max, lambda_min; min_angle_deg among the samples of
+    the block; weights, their number."""
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
