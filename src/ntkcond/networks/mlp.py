@@ -148,16 +148,10 @@ class MLP:
         return sum(rows * (columns + one) for rows, columns in self._shapes(features, outputs))
 
     def rounding_stages(self, features: int) -> tuple[int, int]:
-        """The stages of rounding in an entry of K, and the longest sum of products in one.
-
-        2L + 1 stages: forward, backward, Gram, with sums of up to max(m, d) products. An activation
-        with σ(a z) = aᵏ σ(z) multiplies every earlier error by k. For others, curvature adds to the
-        error; tests find it within the bound of k = 1.
-        """
-        degree = self.activation.degree or 1
-        stages = 2 * sum(degree**layer for layer in range(self.depth)) + 1
+        """The stages of rounding in an entry of K, and the longest sum of products in one: forward,
+        backward, Gram, with sums of up to max(m, d) products."""
         longest = max(int(self.width) if self.depth else 0, features)
-        return stages, longest + int(self.bias > 0)
+        return 2 * self.depth + 1, longest + int(self.bias > 0)
 
     def layer_gradients(
         self, x: Array, weights: Sequence[Array], trace: Trace | None = None
@@ -173,7 +167,7 @@ class MLP:
         for w in weights[:-1]:
             z = forward[-1] @ w.T
             slope, value = self.activation.slope(z), self.activation.value(z)
-            if trace:
+            if trace is not None:
                 trace.z.append(z if value is not z else z * 1)
             slope *= scale
             value *= scale
@@ -184,7 +178,7 @@ class MLP:
         for w, slope in zip(weights[:0:-1], reversed(slopes), strict=True):
             w = w[:, : slope.shape[1]]  # without the bias
             arriving = w if backward[-1] is None else backward[-1] @ w
-            if trace:
+            if trace is not None:
                 trace.slopes.insert(0, slope)
                 trace.arriving.append(arriving)
                 backward.append(slope * arriving)
@@ -192,7 +186,7 @@ class MLP:
             else:
                 slope *= arriving
                 backward.append(slope)
-        if trace:
+        if trace is not None:
             trace.forward.extend(forward)
         layers = [LayerGradient(*pair) for pair in zip(forward, reversed(backward), strict=True)]
         return layers[:1] if self.trainable == "first" else layers
