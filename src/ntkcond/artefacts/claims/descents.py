@@ -6,6 +6,7 @@ The paper trains classifiers by SGD on the cross entropy. Its theory, which thes
 is that of gradient descent on the square loss.
 """
 
+import functools
 import itertools
 import math
 from typing import NamedTuple
@@ -78,6 +79,13 @@ def _trained(x: np.ndarray, network: MLP, seed: int, steps: int) -> _Run:
     return _Run(residuals, change, largest / smallest)
 
 
+@functools.cache
+def _runs(depth: int) -> list[_Run]:
+    """At the paper's width, by seed."""
+    x, network = _spread_out(16, 32), MLP(ACTIVATIONS["relu"], depth, WIDTH)
+    return [_trained(x, network, seed, STEPS) for seed in MORE_SEEDS]
+
+
 @CLAIMS.add(
     "6-constant", "v1 and ICLR §6; newest §2 and §5",
     "The NTK of a wide network is almost constant in training, so that κ at its start is enough.",
@@ -108,10 +116,8 @@ def almost_constant() -> Findings:
     "At m = 512 that of a deep network changes by more.",
 )  # fmt: skip
 def almost_constant_at_the_papers_width() -> Findings:
-    x = _spread_out(16, 32)
     for depth in (1, 3, 10):
-        network = MLP(ACTIVATIONS["relu"], depth, WIDTH)
-        runs = [_trained(x, network, seed, STEPS) for seed in MORE_SEEDS]
+        runs = _runs(depth)
         changes = np.array([run.change for run in runs])
         verdict, p, words = over_seeds.above_zero(pd.DataFrame({depth: np.log(ALMOST / changes)}))
         left = np.mean([run.residuals[-1] / run.residuals[0] for run in runs])
@@ -130,9 +136,8 @@ def bounded_by_the_smallest_eigenvalue(fig_descent: pd.DataFrame | None = None) 
     """Of each run the largest ratio of the loss to the bound, over all steps; λ_min at the start.
     Of fig_descent the mean curves, at both of its learning rates."""
     quantity = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
-    x, relu = _spread_out(16, 32), ACTIVATIONS["relu"]
     for depth in (1, 3, 10):
-        runs = [_trained(x, MLP(relu, depth, WIDTH), seed, STEPS) for seed in MORE_SEEDS]
+        runs = _runs(depth)
         ratios = [
             np.square(run.residuals[1:] / run.residuals[0])
             / (1 - 0.5 / run.kappa) ** np.arange(1, STEPS + 1)

@@ -40,7 +40,8 @@ class Tested(NamedTuple):
 def one_sided(values: ArrayLike, bound: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """For each column of (seeds, columns) the p of a mean above the bound, and that of one below.
 
-    Without spread, or with an infinite mean, they are 0 and 1; 1 and 1 if the mean is the bound.
+    Without spread, or with an infinite mean, they are 0 and 1; a mean that is the bound itself,
+    without spread, is not above it.
     """
     values = np.asarray(values, dtype=np.float64)
     seeds = len(values)
@@ -50,7 +51,7 @@ def one_sided(values: ArrayLike, bound: float = 0.0) -> tuple[np.ndarray, np.nda
         statistic = np.where(np.isfinite(mean), mean / error, mean)
     above, below = t.sf(statistic, seeds - 1), t.cdf(statistic, seeds - 1)
     unknown = np.isnan(statistic)
-    return np.where(unknown, 1, above), np.where(unknown, 1, below)
+    return np.where(unknown, 1, above), np.where(unknown, 0, below)
 
 
 def above_zero(values: pd.DataFrame, bounds: Collection[int] = ()) -> Tested:
