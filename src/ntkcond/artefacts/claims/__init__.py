@@ -226,12 +226,12 @@ def counts(numbers: pd.DataFrame) -> dict[str, dict[str, int]]:
     claims = numbers[~numbers.id.str.startswith(OURS)].drop_duplicates("id")
     claims = claims[claims.same_as == ""]
     words = claims.overall.where(claims.overall != CONJECTURE, claims.support.map(SUPPORTED))
-    order = [*VERDICTS, *SUPPORTED.values()]
     found: dict[str, dict[str, int]] = {}
     for kind in KINDS:
         verdicts = words[claims.kind == kind].value_counts()
+        order = [*SUPPORTED.values(), UNTESTED] if kind == BELIEF else VERDICTS
         if len(verdicts):
-            found[kind] = {v: int(verdicts[v]) for v in sorted(verdicts.index, key=order.index)}
+            found[kind] = {v: int(verdicts[v]) for v in order if v in verdicts}
     return found
 
 

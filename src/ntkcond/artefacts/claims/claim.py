@@ -193,9 +193,11 @@ def short(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def chance(p: float) -> str:
-    """A probability as p = …, with two digits."""
-    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+def chance(p: float, largest: bool = False) -> str:
+    """A probability as p = …, with two digits; p ≤ … if it is the largest of several."""
+    if p < 1e-4:
+        return "p < 0.0001"
+    return f"p {'≤' if largest else '='} {p:.2g}"
 
 
 def interval(values: ArrayLike) -> str:

@@ -634,8 +634,11 @@ def _all_below(pairs: list[tuple[pd.Series, pd.Series]]) -> over_seeds.Tested:
     less, more = np.transpose(found)
     p = min(1.0, len(more) * more.min())
     verdict = FAILS if p < LEVEL else HOLDS if (less < LEVEL).all() else UNDECIDED
-    worst = f"contradicted, {chance(p)}" if verdict == FAILS else f"{chance(less.max())} or less"
-    return over_seeds.Tested(verdict, p, f"{seeds} seeds, {worst}")
+    words = {HOLDS: f"confirmed, {chance(less.max(), len(less) > 1)}",
+             FAILS: f"contradicted, {chance(p)}"}  # fmt: skip
+    return over_seeds.Tested(
+        verdict, p, f"{seeds} seeds, {words.get(verdict, f'not confirmed, {chance(less.max())}')}"
+    )
 
 
 def _less(first: pd.Series, second: pd.Series) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def _tested(
     if against < LEVEL:
         return Tested(FAILS, against, f"{seeds} seeds, contradicted, {chance(against)}")
     if (confirmed < LEVEL).all():
-        most = f"{chance(confirmed.max())}{' or less' * (len(depths) > 1)}"
+        most = chance(confirmed.max(), len(depths) > 1)
         return Tested(HOLDS, against, f"{seeds} seeds, confirmed, {most}")
     verdict = UNCONTRADICTED if against >= DOUBT and whole < LEVEL else UNDECIDED
     missed = ", ".join(

@@ -154,7 +154,7 @@ def rising(means: ArrayLike, seeds: int, variances: ArrayLike, freedom: float) -
         return Trend(UNDECIDED)
     if not np.nansum(variances):
         return Trend(exactly_rising(means))
-    probability = contradiction(means, variances, freedom)
+    probability = max(contradiction(means, variances, freedom), 1 / DRAWS)
     known = moderated(variances, freedom)
     steps = tuple(
         _growth(known, variances, freedom, means, i, i + 1) for i in range(len(means) - 1)
