@@ -153,15 +153,15 @@ def test_one_rate_is_neither_the_best_nor_at_an_edge(caplog):
         for false in ("lowest final", "of those", "edge", "fastest", "best", "*"):
             assert false not in text, (false, text)
     for text in (epochs, accuracy, note):
-        assert "one was tried at each depth" in text
+        assert "one at each depth, compared with no other" in text
     assert epochs.count("| 1 | 4 |") == 1  # one reading, since all are the same
     mixed = training({("mnist", 1): {4: (0.1, 0.2)}, ("mnist", 3): {2: (0.05, 0.1), 1: (0.3, 0.3)}})
     text = table_generalization.markdown(table_generalization.table(mixed, "depth"))
     assert "| 1 | 4 |" in text
     assert "| 3 | 2* |" in text
-    assert "one alone was tried at L = 1" in text
+    assert "compared with no other at L = 1" in text
     assert (
-        "one alone was tried at L = 1"
+        "compared with no other at L = 1"
         in fig3.draw(fig3.table(mixed, "depth")).subfigs[1].get_supxlabel()
     )
 

@@ -19,8 +19,8 @@ def alone(rows: pd.DataFrame) -> str:
     if not only.any():
         return ""
     if only[rows.learning_rate.notna()].all():
-        return "one was tried at each depth"
-    return f"one alone was tried at L = {', '.join(map(str, sorted(rows.depth[only].unique())))}"
+        return "one at each depth, compared with no other"
+    return f"compared with no other at L = {', '.join(map(str, sorted(rows.depth[only].unique())))}"
 
 
 def chosen(rate_for: str) -> str:

@@ -181,7 +181,9 @@ def _note(numbers: pd.DataFrame) -> list[str]:
 def _rates(numbers: pd.DataFrame) -> str:
     alone = best_rate.alone(numbers)
     if (numbers.rates_tried == 1).all():
-        return rf"$\eta$: the learning rate; {alone or 'one was tried at each depth'}."
+        return (
+            rf"$\eta$: the learning rate; {alone or 'one at each depth, compared with no other'}."
+        )
     return (
         r"$\eta$: the learning rate with the lowest final training loss"
         f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"

@@ -200,13 +200,26 @@ def keeps_kappa(fig_evolution: Table) -> Findings:
     last = own[own.step == own.groupby("dataset").step.transform("max")]
     for row in last.dropna(subset="kappa_ratio_mean").itertuples():
         low, mean, high = row.kappa_ratio_low, row.kappa_ratio_mean, row.kappa_ratio_high
-        inside, outside = 1 / QUARTER <= low <= high <= QUARTER, not 1 / QUARTER <= mean <= QUARTER
+        inside = 1 / QUARTER <= low <= high <= QUARTER
+        p = _outside(mean, low, high, row.seeds)
         yield judged(
             f"{title(row.dataset)}, L = {row.depth}, m = {row.width}, {row.step} steps",
             "κ after training, in units of κ at the start", f"{1 / QUARTER:g} to {QUARTER:g}",
             short(mean), f"95 % interval {short(low)} to {short(high)}, {row.seeds} seeds",
-            HOLDS if inside else FAILS if outside else UNDECIDED,
+            HOLDS if inside else FAILS if p < LEVEL else UNDECIDED, p,
         )  # fmt: skip
+
+
+def _outside(mean: float, low: float, high: float, seeds: int) -> float:
+    """p of so large or so small a ratio, were it within QUARTER, from the 95 % t interval of its
+    logarithm; two-sided."""
+    if math.isnan(low):
+        return math.nan
+    error = math.log(high / low) / 2 / t.ppf(0.975, seeds - 1)
+    beyond = abs(math.log(mean)) - math.log(QUARTER)
+    if not error:
+        return float(beyond <= 0)
+    return float(min(1, 2 * t.sf(beyond / error, seeds - 1)))
 
 
 @CLAIMS.add(
