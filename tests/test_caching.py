@@ -441,11 +441,11 @@ CHANGES: dict[str, list[Change]] = {
                 tuple(
                     f"artefacts/claims/{name}"
                     for name in (
-                        "claim", "trend", "formulas", "wide_networks", "descents", "kernels",
-                        "optimisation",
+                        "claim", "over_seeds", "trend", "formulas", "wide_networks",
+                        "conditioning", "descents", "kernels", "optimisation",
                     )
                 ),
-                ("artefacts/claims/claim", "artefacts/claims/kernels"),
+                ("artefacts/claims/claim", "artefacts/claims/over_seeds"),
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,

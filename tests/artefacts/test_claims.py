@@ -1091,9 +1091,8 @@ def test_the_bound_by_the_smallest_eigenvalue(rate, verdict):
 
 def test_a_descent_that_is_slower_than_the_bound_is_found(monkeypatch):
     """The runs of the claim itself, with residuals that stay."""
-    monkeypatch.setattr(
-        descents, "_trained", lambda *_: descents._Run(np.ones(descents.STEPS + 1), 0.0, 10.0)
-    )
+    stays = descents._Run(np.ones(descents.STEPS + 1), 0.0, 10.0)
+    monkeypatch.setattr(descents, "_runs", lambda depth: [stays])
     chosen = [c for c in descents.CLAIMS if c.id == "6-smallest"]
     assert set(claims.table(claims=chosen).verdict) == {FAILS}
 
