@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import spearmanr, ttest_1samp, ttest_ind_from_stats
 
-from ntkcond.artefacts import claims, fig_activations, fig_infinite_depth, fig_weight_scale
+from ntkcond.artefacts import (
+    claims,
+    fig_activations,
+    fig_infinite_depth,
+    fig_weight_scale,
+    interval,
+)
 from ntkcond.artefacts.claims import (
     conditioning,
     descents,
@@ -1087,6 +1093,69 @@ def test_the_bound_by_the_smallest_eigenvalue(rate, verdict):
     assert float(rows.measured.iloc[-1].replace("−", "-")) == pytest.approx(largest, rel=1e-3)
     found["fig_descent"]["verdict"] = "unresolved"
     assert claims.table(claims=chosen, **found).verdict.iloc[-1] == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("relu", "verdict"),
+    [
+        ([0.5, 0.52, 0.49], HOLDS),
+        ([0.97, 0.98, 0.99], FAILS),
+        ([0.5, 0.99, 0.97], UNDECIDED),  # two of three seeds the other way
+    ],
+)
+def test_speed_with_and_without_relu_is_compared_by_the_seeds(monkeypatch, relu, verdict):
+    def rate(x, activation: str, depth: int, seed: int, steps: int) -> float:
+        return relu[seed] if activation == "relu" else 0.8 + 0.01 * seed
+
+    monkeypatch.setattr(descents, "_rate", rate)
+    chosen = [c for c in descents.CLAIMS if c.id == "6-faster"]
+    assert set(claims.table(claims=chosen).overall) == {verdict}
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(1.0, HOLDS), (0.95, UNDECIDED), (0.5, FAILS)])
+def test_a_share_of_networks_is_judged_by_the_binomial_distribution(monkeypatch, share, verdict):
+    def kernels_of(x, width: int, draws: int) -> np.ndarray:
+        theta = math.acos(x[1, 0])
+        wide, close = math.cos(1.1 * theta), math.cos(0.9 * theta)
+        cosines = np.where(np.arange(100) < 100 * share, wide, close)
+        return np.array([[[1, c], [c, 1]] for c in cosines])
+
+    monkeypatch.setattr(wide_networks, "_many_kernels", kernels_of)
+    chosen = [c for c in wide_networks.CLAIMS if c.id == "newest-3.2"]
+    assert set(claims.table(claims=chosen).overall) == {verdict}
+
+
+def test_probabilities_from_intervals_are_those_of_the_values():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        values = rng.standard_normal(5) + 0.3
+        _, p = optimisation._sign(*interval.t_interval(values), 5)
+        assert p == pytest.approx(ttest_1samp(values, 0, alternative="less").pvalue)
+        ratios = np.exp(0.3 * values + 0.4)
+        mean, low, high = interval.geometric(ratios)
+        sign = math.copysign(1, math.log(mean))
+        once = ttest_1samp(
+            sign * np.log(ratios), math.log(optimisation.QUARTER), alternative="greater"
+        ).pvalue
+        assert optimisation._outside(mean, low, high, 5) == pytest.approx(min(1, 2 * once))
+        x, y = rng.standard_normal((2, 15))
+        found = spearmanr(x, y, alternative="less")
+        assert optimisation._negative(found.statistic, 15) == pytest.approx(found.pvalue)
+    assert optimisation._negative(-1.0, 15) == 0
+    assert optimisation._negative(1.0, 15) == 1
+
+
+def test_kappas_of_known_moments_are_compared_by_their_logarithms():
+    """Log-normal κ: the p of Welch's test of the logarithms themselves."""
+    rng = np.random.default_rng(0)
+    logs = np.array([[4.0], [4.5]]) + np.array([[0.3], [0.2]]) * rng.standard_normal((2, 10**6))
+    first, second = (
+        pd.Series({"kappa_mean": k.mean(), "kappa_std": k.std(), "seeds": 5, "unresolved": 0,
+                   "kappa_median": np.median(k)})
+        for k in np.exp(logs)
+    )  # fmt: skip
+    expected = ttest_ind_from_stats(4.0, 0.3, 5, 4.5, 0.2, 5, equal_var=False, alternative="less")
+    assert kernels._less(first, second)[0] == pytest.approx(expected.pvalue, rel=0.05)
 
 
 def test_a_descent_that_is_slower_than_the_bound_is_found(monkeypatch):
