@@ -197,7 +197,7 @@ def _beyond(
             right = (sign * np.log(known.drop(unsure)) > 0).all()
             verdict, p, words = HOLDS if right else FAILS, math.nan, ""
         else:
-            tested = over_seeds.above_zero(sign * logs[known.index], unsure)
+            tested = over_seeds.above_zero(sign * logs[known.index], lower)
             verdict, p, words = tested
         if unsure:
             bound = f"κ̄ unresolved at L = {', '.join(map(str, unsure))}, a lower bound"
