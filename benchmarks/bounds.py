@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/bounds.py [--rounds 5]
 
-A ReLU network of L = 10, m = 512 on Gaussian samples of 784 features. In turn: the kernel alone, from
-factors (`MLP.gradients`, `empirical_ntk`); what is computed once for the weights of a seed; and the
-factors with their errors less the factors alone. Budget: 0.6 of a kernel of 512 samples, 0.3 of 2,000.
+A ReLU network of L = 10, m = 512 on Gaussian samples of 784 features. In turn: the kernel alone,
+from factors (`MLP.gradients`, `empirical_ntk`); what is computed once for the weights of a seed; the
+factors with their errors less the factors alone. Budget: 0.6 of a kernel of 512 samples, 0.3 of
+one of 2,000.
 """
 
 import argparse
@@ -29,27 +30,32 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def ratios(network: MLP, n: int, rounds: int) -> tuple[list[float], list[float], float]:
+    """Of the bound and of what is computed once, in kernels; and seconds of a kernel."""
+    weights = network.initial_weights(1, FEATURES)
+    gradients, with_error = network.gradients(weights), gradients_with_error(network, weights)
+    x = np.random.default_rng(0).standard_normal((n, FEATURES))
+    bounds, once, kernels = [], [], []
+    for _ in range(rounds + 1):
+        kernel = seconds(lambda: empirical_ntk(gradients(x)))
+        factors = seconds(lambda: gradients(x))
+        bounds.append((seconds(lambda: with_error(x)) - factors) / kernel)
+        once.append(seconds(lambda: gradients_with_error(network, weights)) / kernel)
+        kernels.append(kernel)
+    return bounds[1:], once[1:], statistics.median(kernels[1:])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--rounds", type=int, default=5)
     rounds = options.parse_args().rounds
     network = MLP(ACTIVATIONS["relu"], DEPTH, WIDTH)
-    weights = network.initial_weights(1, FEATURES)
-    gradients, with_error = network.gradients(weights), gradients_with_error(network, weights)
     for n, budget in BUDGET.items():
-        x = np.random.default_rng(0).standard_normal((n, FEATURES))
-        bounds, once, kernels = [], [], []
-        for _ in range(rounds + 1):
-            kernel = seconds(lambda: empirical_ntk(gradients(x)))
-            factors = seconds(lambda: gradients(x))
-            bounds.append((seconds(lambda: with_error(x)) - factors) / kernel)
-            once.append(seconds(lambda: gradients_with_error(network, weights)) / kernel)
-            kernels.append(kernel)
-        low, middle, high = min(bounds[1:]), statistics.median(bounds[1:]), max(bounds[1:])
+        bounds, once, kernel = ratios(network, n, rounds)
         print(
-            f"n = {n}: kernel {statistics.median(kernels[1:]):.3f} s; bound {middle:.2f} of it"
-            f" ({low:.2f} to {high:.2f}), budget {budget}; once for a seed"
-            f" {statistics.median(once[1:]):.2f}"
+            f"n = {n}: kernel {kernel:.3f} s; bound {statistics.median(bounds):.2f} of it"
+            f" ({min(bounds):.2f} to {max(bounds):.2f}), budget {budget}; once for a seed"
+            f" {statistics.median(once):.2f}"
         )
 
 

@@ -442,25 +442,30 @@ CHANGES: dict[str, list[Change]] = {
                 tuple(
                     f"artefacts/claims/{name}"
                     for name in (
-                        "claim", "trend", "formulas", "wide_networks", "descents", "kernels",
-                        "optimisation",
+                        "claim", "over_seeds", "trend", "formulas", "wide_networks",
+                        "conditioning", "descents", "kernels", "optimisation",
                     )
                 ),
-                ("artefacts/claims/claim", "artefacts/claims/kernels"),
+                ("artefacts/claims/claim", "artefacts/claims/over_seeds"),
             ),
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,
             (("arrays/half", "arrays/symmetric"),) * 2,
             (("steps/spectra",),) * 2,
+            (("steps/kernel_errors",),) * 2,
             (("arrays/cuda", "training/sgd"),) * 2,
             (("steps/network_options",),) * 2,
             (("steps/training_task",),) * 2,
             (("ntk/empirical",),) * 2,
             (("ntk/closest_pair",),) * 2,
             (("ntk/spectrum",),) * 2,
+            (("ntk/rounding",),) * 2,
             (("ntk/rank",),) * 2,
             (
-                ("ntk/of_module", "ntk/differentiated", "ntk/layer_gradients", "networks/modules"),
+                (
+                    "ntk/of_module", "ntk/perturbation", "ntk/differentiated",
+                    "ntk/layer_gradients", "networks/modules",
+                ),
                 ("ntk/of_module", "ntk/layer_gradients", "networks/modules"),
             ),
             (("networks/architectures",),) * 2,

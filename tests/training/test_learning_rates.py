@@ -141,6 +141,31 @@ def test_the_table_of_epochs_says_how_they_go_with_depth():
     assert "| 4 | 1* | 2 | 5 | > 5 |" in text
 
 
+def test_one_rate_is_neither_the_best_nor_at_an_edge(caplog):
+    """Of each depth, as in Table 1 at full size; of some depths only these are named."""
+    runs = training({("mnist", 1): {4: (0.1, 0.2)}, ("mnist", 3): {2: (0.05, 0.1)}})
+    epochs = table_epochs.markdown(table_epochs.table(runs, [1.0, 0.3]))
+    accuracy = table_generalization.markdown(table_generalization.table(runs, "depth"))
+    figure = fig3.draw(fig3.table(runs, "depth"))
+    note = figure.subfigs[1].get_supxlabel()
+    words = " ".join(text.get_text() for text in figure.subfigs[1].axes[0].texts)
+    for text in (epochs, accuracy, note, words, caplog.text):
+        for false in ("lowest final", "of those", "edge", "fastest", "best", "*"):
+            assert false not in text, (false, text)
+    for text in (epochs, accuracy, note):
+        assert "one at each depth, compared with no other" in text
+    assert epochs.count("| 1 | 4 |") == 1  # one reading, since all are the same
+    mixed = training({("mnist", 1): {4: (0.1, 0.2)}, ("mnist", 3): {2: (0.05, 0.1), 1: (0.3, 0.3)}})
+    text = table_generalization.markdown(table_generalization.table(mixed, "depth"))
+    assert "| 1 | 4 |" in text
+    assert "| 3 | 2* |" in text
+    assert "compared with no other at L = 1" in text
+    assert (
+        "compared with no other at L = 1"
+        in fig3.draw(fig3.table(mixed, "depth")).subfigs[1].get_supxlabel()
+    )
+
+
 def test_fig3_draws_the_mean_of_the_best_rate_and_nothing_of_the_others():
     numbers = fig3.table(TRAINING, "depth")
     figure = fig3.draw(numbers)

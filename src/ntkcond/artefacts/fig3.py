@@ -23,9 +23,10 @@ The training loss against the epoch, a curve for each depth L, from light to dar
 which set the initialisation and the order of the samples; shade: their range. Nothing is smoothed:
 each point is the mean loss over the samples of one epoch, each before the step that uses it. Below,
 for each curve, the learning rate η with the lowest training loss in the last epoch of all that were
-tried (``rate_for``: for each depth, or one for all depths of a data set). Where runs end below a
-loss (``training.stop_below``), the best rate is the one that gets there first, and a curve ends
-with its first run. A rate marked * is at the edge of those tried; one beyond it may be better.
+tried (``rate_for``: for each depth, or one for all depths of a data set), or the one that was
+tried. Where runs end below a loss (``training.stop_below``), the best rate is the one that gets
+there first, and a curve ends with its first run. A rate marked * is at the edge of several that
+were tried; one beyond it may be better.
 *none*: at every rate a run diverged. As the last epoch alone decides, a rate whose loss jumps there
 is not chosen.
 
@@ -84,7 +85,7 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     )
     found = rates.assign(rate_for=rate_for).merge(tried, on=CURVE)
     found = found.merge(epochs, on=CURVE, how="left")
-    for row in found[found.at_edge != ""].drop_duplicates(CURVE).itertuples():
+    for row in found[found.at_edge.isin(best_rate.EDGES)].drop_duplicates(CURVE).itertuples():
         log.warning(
             "%s L=%d: the best learning rate, %g, is the %s of those tried; widen learning_rates,"
             " of training or of datasets.%s.training",
@@ -168,12 +169,24 @@ def _note(numbers: pd.DataFrame) -> list[str]:
             (f"{', '.join(map(title, datasets))}: " if several else "") + SCALES[convention]
             for convention, datasets in conventions.items()
         ),
-        r"$\eta$: the learning rate with the lowest final training loss"
-        f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"
-        f" {numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}.",
+        _rates(numbers),
     ]
-    if numbers.at_edge.isin(["lowest", "highest", "only"]).any():
+    if numbers.at_edge.isin(best_rate.EDGES).any():
         lines.append("* at the edge of those tried: one beyond it may be better.")
     if numbers.learning_rate.isna().any():
         lines.append("none: at every rate a run diverged.")
     return lines
+
+
+def _rates(numbers: pd.DataFrame) -> str:
+    alone = best_rate.alone(numbers)
+    if (numbers.rates_tried == 1).all():
+        return (
+            rf"$\eta$: the learning rate; {alone or 'one at each depth, compared with no other'}."
+        )
+    return (
+        r"$\eta$: the learning rate with the lowest final training loss"
+        f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"
+        f" {numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}"
+        f"{'; ' * bool(alone)}{alone}."
+    )

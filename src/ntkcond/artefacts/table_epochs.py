@@ -26,7 +26,7 @@ each data set, depth, reading and threshold, with
   each ``depth``, or one for all depths of the ``dataset``, or the one that reaches this
   ``threshold`` first;
 - ``learning_rate``, ``at_edge``: that rate, and whether it is the lowest or highest of those
-  tried;
+  tried, or the only one;
 - ``epochs_mean``, ``epochs_std``: the first epoch whose mean training loss is below
   ``threshold``, over seeds; empty unless all ``seeds`` get there in the ``epochs_trained``;
   ``seeds_below`` of them do;
@@ -47,9 +47,9 @@ NAMES = {
 
 INTRODUCTION = (
     "Mean over seeds of the first epoch whose mean training loss is below; > n: not"
-    " every seed got there in n epochs. * at the edge of the rates tried; none: at every rate"
-    " a run diverged. Rank correlation with depth is Spearman's, a loss not reached counting as"
-    " later than any: −1 where every added layer saves epochs, +1 where each costs some."
+    " every seed got there in n epochs. none: at every rate a run diverged. Rank correlation with"
+    " depth is Spearman's, a loss not reached counting as later than any: −1 where every"
+    " added layer saves epochs, +1 where each costs some."
 )
 
 
@@ -131,11 +131,19 @@ def markdown(numbers: pd.DataFrame) -> str:
 
 
 def _lines(numbers: pd.DataFrame) -> Iterator[str]:
-    yield f"# Epochs until the training loss is below a threshold\n\n{INTRODUCTION}\n"
+    marked = numbers.at_edge.isin(best_rate.EDGES).any()
+    at_edge = " * at the edge of the rates tried." if marked else ""
+    yield f"# Epochs until the training loss is below a threshold\n\n{INTRODUCTION}{at_edge}\n"
     for dataset, readings in numbers.groupby("dataset", sort=False):
         yield f"## {title(dataset)}\n"
+        alone = best_rate.alone(readings)
+        if alone and readings.at_edge[readings.learning_rate.notna()].eq("only").all():
+            rows = readings[readings.rate_for == "depth"]  # all readings are one
+            yield f"Learning rate: {alone}.\n\n{_grid(rows, True)}\n"
+            continue
         for reading, rows in readings.groupby("rate_for", sort=False):
-            yield f"Learning rate: {NAMES[reading]}.\n\n{_grid(rows, reading != 'threshold')}\n"
+            words = f"{NAMES[reading]}{'; ' * bool(alone)}{alone}"
+            yield f"Learning rate: {words}.\n\n{_grid(rows, reading != 'threshold')}\n"
 
 
 def _grid(rows: pd.DataFrame, with_rate: bool) -> str:

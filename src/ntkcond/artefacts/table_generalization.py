@@ -20,7 +20,7 @@ Test accuracy against depth. A row for each data set and depth, with
 
 - ``learning_rate``: of those tried, the one with the lowest final training loss (``rate_for``: for
   each depth, or one for all depths of a data set); ``at_edge``: whether it is the lowest or
-  highest of them;
+  highest of them, or the only one;
 - ``last_epoch_mean``: the last epoch, where runs end below a training loss (``stop_below``);
 - ``test_accuracy_percent_mean``, ``_std``: after the last epoch, mean and standard deviation over
   ``seeds``;
@@ -77,9 +77,7 @@ def markdown(numbers: pd.DataFrame) -> str:
             row = tried.iloc[0]
             parts.append(
                 f"{row.samples:,} samples, {_epochs(row)}; {row.test_samples:,} test samples;"
-                f" {_over(row.seeds)}, after the last epoch. Learning rate:"
-                f" the one with the lowest final training loss {best_rate.chosen(row.rate_for)}"
-                + (" (* at the edge of those tried)" if (tried.at_edge != "").any() else "")
+                f" {_over(row.seeds)}, after the last epoch. Learning rate: {_rates(tried)}"
                 + ("; none: at every rate a run diverged.\n" if len(tried) < len(rows) else ".\n")
             )
         head = ["L", "learning rate", "final training loss", "test accuracy (%)", "paper (%)"]
@@ -89,6 +87,16 @@ def markdown(numbers: pd.DataFrame) -> str:
         else:
             parts.append(grid(head[:-1], [line[:-1] for line in cells]) + "\n")
     return "\n".join(parts)
+
+
+def _rates(tried: pd.DataFrame) -> str:
+    alone = best_rate.alone(tried)
+    if (tried.at_edge == "only").all():
+        return alone
+    best = f"the one with the lowest final training loss {best_rate.chosen(tried.rate_for.iloc[0])}"
+    marked = tried.at_edge.isin(best_rate.EDGES).any()
+    at_edge = " (* at the edge of those tried)" if marked else ""
+    return f"{best}{at_edge}{'; ' * bool(alone)}{alone}"
 
 
 def _epochs(row: pd.Series) -> str:

@@ -18,10 +18,10 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.dual_activations import angle, dual, one_minus_cosine, scaled
-from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, UNIT_ROUNDOFF, KernelError
 from ntkcond.run.errors import UserError
 
 RELU = ACTIVATIONS["relu"]
+UNIT_ROUNDOFF = 2.0**-53
 BAND, BAND_ENTRIES = 256, 2**22  # rows, and entries, of a kernel computed at once
 PIECE = 2**15  # entries that go through all layers together, within a processor's cache
 NEAR = 0.95  # |cos θ| above which an angle is computed from sums and differences
@@ -247,12 +247,3 @@ def rounding(network: MLP, features: int) -> float:
     error = products(0.0, network, angle_error=cosine / np.sqrt(1 - NEAR**2)).error
     power = (network.degree or 0) ** network.depth
     return error + power * (features + 8) * UNIT_ROUNDOFF
-
-
-def kernel_error(network: MLP, features: int, squared_norms: np.ndarray) -> KernelError:
-    """Of `infinite_width_ntk`, by `rounding`. squared_norms: its diagonal, (n,). Proved for closed
-    forms, their elementary functions taken as good to ROUNDINGS in all; else estimated."""
-    closed = network.is_linear or max(dual(network.activation).error) == 0
-    # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K; and entries that underflow
-    error = rounding(network, features) * float(squared_norms.sum()) + TINY * len(squared_norms)
-    return KernelError.of_matrix(error, PROVED if closed else ESTIMATED)

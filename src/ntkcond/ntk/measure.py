@@ -15,6 +15,7 @@ from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import MLP, LayerGradient
 from ntkcond.ntk import infinite_width
 from ntkcond.ntk.closest_pair import smallest_angle
+from ntkcond.ntk.dual_activations import dual
 from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half
 from ntkcond.ntk.infinite_width import (
     gradient_angle,
@@ -22,7 +23,13 @@ from ntkcond.ntk.infinite_width import (
     infinite_width_ntk_half,
 )
 from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.rounding import KernelError, layer_gradients_with_error
+from ntkcond.ntk.rounding import (
+    ESTIMATED,
+    PROVED,
+    TINY,
+    KernelError,
+    layer_gradients_with_error,
+)
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
 
@@ -61,7 +68,7 @@ def _of_seed(
 
         def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
             found = ntk(samples, network)
-            error = infinite_width.kernel_error(network, samples.shape[1], diagonal(found))
+            error = infinite_width_error(network, samples.shape[1], diagonal(found))
             return found, error
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
@@ -97,6 +104,18 @@ def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
     if (phi[nearest] < found - 1e-6).any():
         found = infinite_width.smallest_angle(distinct[distinct.any(axis=1)], network)
     return math.degrees(found)
+
+
+def infinite_width_error(network: MLP, features: int, squared_norms: np.ndarray) -> KernelError:
+    """Of `infinite_width_ntk`, by `ntkcond.ntk.infinite_width.rounding`. squared_norms: its
+    diagonal, (n,). Proved for closed forms, whose elementary functions are taken as good to a few
+    units of rounding; else estimated."""
+    closed = network.is_linear or max(dual(network.activation).error) == 0
+    # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K; and entries that underflow
+    error = infinite_width.rounding(network, features) * float(squared_norms.sum()) + TINY * len(
+        squared_norms
+    )
+    return KernelError.of_matrix(error, PROVED if closed else ESTIMATED)
 
 
 def _record(kernel: Array | Half, error: KernelError, rank: int) -> dict:

@@ -13,14 +13,13 @@ from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import BY_HALF_FROM, KERNEL_CHUNK, kernel_file_bytes, kernel_need
 from ntkcond.run.progress import progress
-from ntkcond.steps import network_options
-from ntkcond.steps.spectra import write_errors
+from ntkcond.steps import kernel_errors, network_options
 
 
 def main(arguments: Namespace) -> None:
     """Writes `kernel`, (seeds, blocks, n, n) float64, tile by tile; large kernels by half: above
     the diagonal's tiles, NaN, which takes no room on the disk. And what is known of their errors
-    (`ntkcond.steps.spectra.write_errors`)."""
+    (`ntkcond.steps.kernel_errors`)."""
     a = arguments
     network = network_options.network(a)
     device = resolve_device(a.device)
@@ -67,7 +66,7 @@ def main(arguments: Namespace) -> None:
             kernel[s, b, rows, columns] = values
             if not by_half:
                 kernel[s, b, columns, rows] = values.T
-        write_errors(file, errors, (len(a.seeds), blocks))
+        kernel_errors.write(file, errors, (len(a.seeds), blocks))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from ntkcond.run.files import read_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.needs import spectrum_need
 from ntkcond.run.progress import progress, timed
-from ntkcond.steps import network_options, spectra
+from ntkcond.steps import kernel_errors, network_options, spectra
 
 
 def main(arguments: Namespace) -> None:
@@ -43,7 +43,7 @@ def main(arguments: Namespace) -> None:
 
         def kernel(s: int, b: int) -> tuple[Array | Symmetric, KernelError]:
             """A large one by half."""
-            error = spectra.read_error(source, s, b)
+            error = kernel_errors.read(source, s, b)
             if n <= FULL_SPECTRUM_UP_TO:
                 return put(kernels[s, b], device), error
             with timed("reading the kernel"):

@@ -1,28 +1,43 @@
 """What the paper states, claim by claim, and whether it holds in numbers.
 
 formulas: claims about the closed forms; wide_networks: about the limit of infinite width;
-descents: about training, by small descents; kernels and optimisation: about data, judged from the
-artefacts. trend: whether a curve is monotone. `CLAIMS.add` joins a claim to its test.
+conditioning: that ReLU lowers κ of any data; descents: about training, by small descents; kernels
+and optimisation: about data, judged from the artefacts. trend: whether a curve is monotone;
+over_seeds: what the spread of the seeds decides. `CLAIMS.add` joins a claim to its test.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from ntkcond.artefacts import sweep_curves
-from ntkcond.artefacts.claims import descents, formulas, kernels, optimisation, wide_networks
+from ntkcond.artefacts.claims import (
+    conditioning,
+    descents,
+    formulas,
+    kernels,
+    optimisation,
+    wide_networks,
+)
 from ntkcond.artefacts.claims.claim import (
+    BELIEF,
     CONJECTURE,
     CORRECTED,
     FAILS,
     HOLDS,
+    KINDS,
     OURS,
+    UNCONTRADICTED,
     UNDECIDED,
     UNTESTED,
     VACUOUS,
     VERDICTS,
     Claim,
+    Evidence,
+    Finding,
+    together,
 )
 from ntkcond.artefacts.spec import Spec
 
@@ -30,10 +45,10 @@ SPEC = Spec(
     title="Every claim and its verdict",
     section="§ All claims",
     inputs=(
-        "conditioning", "angles", "fig3", "fig_activations", "fig_activations_ntk", "fig_width",
-        "fig_architectures", "fig_infinite_depth", "fig_weight_scale", "fig_descent",
-        "fig_evolution", "fig_predictors", "table_epochs", "table_generalization",
-        "sweep/first_layer", "sweep/infinite",
+        "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
+        "fig_infinite_depth", "fig_weight_scale", "fig_descent", "fig_evolution",
+        "fig_predictors", "table_epochs", "table_generalization", "sweep/first_layer",
+        "sweep/infinite", "sweep/activations", "sweep/width",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),
@@ -42,52 +57,69 @@ SPEC = Spec(
 the figures and the table, in all its versions, in our words. For each: its source, the artefact
 that tests it, the expected and the measured value, with the spread, and a verdict:
 
-- *holds*;
-- *holds as corrected*: the text has a slip, and the correction is given;
-- *not decided*: the spread of the seeds, or a κ that rounding leaves open, allows neither;
+- *holds*: confirmed, by a formula, a bound, an exact curve, or a test at 5 %;
+- *holds as corrected*: so with the correction that is given;
+- *not contradicted*: confirmed as a whole, as from the first depth to the last, but not at each
+  depth or step, and none contradicts it;
+- *not decided*: the spread of the seeds, or a κ that rounding leaves open, allows neither; one seed
+  decides nothing;
 - *does not hold in general*: not in every setting tried; the rows say in which it does;
 - *conjecture*: the paper puts it as its belief; the row says whether the numbers support it;
 - *vacuous here*: it could not have failed, as κ < κ₀ where κ₀ = ∞;
-- *not testable here*: with the reason.
+- *not testable here*: with the reason. A verdict that runs at full size reached is given, with
+  their page.
 
 Of the rows of a claim the worst counts, in this order: vacuous here, holds, holds as corrected, not
-decided, does not hold in general. Rows named *ours* extend the paper's statements and are not
-counted as its claims.
+contradicted, not decided, does not hold in general. ``judged`` says how many rows are tests. As any
+of them can contradict the claim, their p are corrected for their number (Holm); as all must confirm
+it, confirmations are not.
 
-``difference`` numbers the places where the papers' text and the numbers disagree, 1 to 13; 12 was
+``kind``: theorems and closed forms, statements about data and training, slips of the text, and
+conjectures are counted apart. A claim with the test of another (``same_as``) is not counted, nor is
+one named *ours*, which extends the paper's statements.
+
+``difference`` numbers the places where the papers' text and the numbers disagree, 1 to 14; 12 was
 a misreading of ours and is not used. Claims about formulas are tested on the formulas, those about
 the limit of infinite width on networks of growing width, those about data on the artefacts of this
 config: another config may lead to other verdicts.
 
-A curve that should be monotone in depth is held against the nearest monotone one (isotonic
-regression, weighted by the spread at each depth). It fails at p < 5 %, is not decided up to 10 %,
-and must change from the first depth to the last by more than the spread explains. These levels are
-not exact: in simulations up to 12 of 100 curves that level off are rejected. A violation of 2.5
-standard deviations of five seeds passes in at most 6 of 100. With fewer than five seeds, means that
-are not monotone decide nothing unless they are rejected.
+What is said of each depth is tested seed by seed (Student's t). A curve that should be monotone in
+depth is held against the nearest monotone one (isotonic regression, weighted by the spread at each
+depth). It fails at p < 5 %, is not decided up to 10 %, holds if each step is confirmed, and is not
+contradicted if it changes from the first depth to the last by more than the spread explains. These
+levels are not exact: in simulations up to 12 of 100 curves that level off are rejected. A violation
+of 2.5 standard deviations of five seeds is not contradicted in at most 6 of 100. With fewer than
+five seeds, means that are not monotone decide nothing unless they are rejected.
 """,
 )  # fmt: skip
 
 CLAIMS = [
-    *wide_networks.CLAIMS, *formulas.CLAIMS, *descents.CLAIMS, *kernels.CLAIMS,
-    *optimisation.CLAIMS,
+    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *descents.CLAIMS,
+    *kernels.CLAIMS, *optimisation.CLAIMS,
 ]  # fmt: skip
+SWEEPS = ("first_layer", "infinite", "activations", "width")
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
     "Numbers of theorems, sections and equations are those of arXiv 2305.08813v1 where no other"
     " version is named; F is the appendix of the ICLR submission, newest the newest arXiv version."
     " [n] numbers the places where the papers' text and the numbers disagree (12 is not used). What"
-    " holds in one setting and not in another does not hold in general: look at the rows. A"
-    " conjecture is what the paper puts as its belief. Rows named ours extend the paper's"
-    " statements."
+    " holds in one setting and not in another does not hold in general: look at the rows. Not"
+    " contradicted: confirmed as a whole, but not at each step. A conjecture is what the paper puts"
+    " as its belief. Rows named ours extend the paper's statements."
 )
 SUPPORT = {
     VACUOUS: "It could not have failed here.",
     HOLDS: "The numbers support it.",
     CORRECTED: "The numbers support it as corrected.",
+    UNCONTRADICTED: "The numbers do not contradict it.",
     UNDECIDED: "The numbers decide neither way.",
     FAILS: "The numbers do not support it in general.",
 }  # of a conjecture, by the worst of its rows
+SUPPORTED = {
+    SUPPORT[HOLDS]: "supported", SUPPORT[CORRECTED]: "supported as corrected",
+    SUPPORT[UNCONTRADICTED]: UNCONTRADICTED, SUPPORT[UNDECIDED]: UNDECIDED,
+    SUPPORT[FAILS]: "not supported", SUPPORT[VACUOUS]: VACUOUS,
+}  # fmt: skip
 STYLE = (
     "body { font: 14px/1.4 sans-serif; margin: 1.5em } table { border-collapse: collapse }"
     " td, th { text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0;"
@@ -98,19 +130,24 @@ STYLE = (
 def table(
     sweep_first_layer: Sequence[Path] = (),
     sweep_infinite: Sequence[Path] = (),
+    sweep_activations: Sequence[Path] = (),
+    sweep_width: Sequence[Path] = (),
     claims: Iterable[Claim] = tuple(CLAIMS),
     only: Collection[str] = (),
     **tables: pd.DataFrame,
 ) -> pd.DataFrame:
     """A row for each claim and setting, in the order of their ids.
 
-    Columns: id, source, claim, correction, difference, artefact, those of `Finding`'s texts,
-    verdict of this row; overall: of the claim, by VERDICTS; support: of a conjecture, in words.
-    Where nothing was measured, `measured` says why. only: ids, if not all claims. tables: of
-    artefacts, by their names; sweep_…: the files of two sweeps.
+    Columns: id, kind, source, claim, correction, difference, artefact, those of `Finding`'s texts,
+    verdict of this row; p: of a contradiction, before the correction for several rows; overall: of
+    the claim, by VERDICTS; judged: exact, or how its tests are corrected; support: of a conjecture,
+    in words, or where the verdict was reached; same_as: the claim that has the same test. Where
+    nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts,
+    by their names; sweep_…: the files of sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
-    for name, paths in (("first_layer", sweep_first_layer), ("infinite", sweep_infinite)):
+    sweeps = sweep_first_layer, sweep_infinite, sweep_activations, sweep_width
+    for name, paths in zip(SWEEPS, sweeps, strict=True):
         if paths:
             evidence[name] = sweep_curves.read(paths)
     for name, found in evidence.items():
@@ -121,20 +158,50 @@ def table(
         if only and claim.id not in only:
             continue
         about = {
-            "id": claim.id, "source": claim.source, "claim": claim.text,
+            "id": claim.id, "kind": claim.kind, "source": claim.source, "claim": claim.text,
             "correction": claim.correction, "difference": claim.difference,
-            "artefact": claim.artefact,
+            "artefact": claim.artefact, "same_as": claim.same_as,
         }  # fmt: skip
-        findings = [
-            {**dict(zip(TEXTS, finding, strict=False)), "verdict": finding.verdict}
-            for finding in claim.test(evidence)
-        ] or [{**dict.fromkeys(TEXTS, ""), "measured": claim.lacking, "verdict": UNTESTED}]
-        overall = max((f["verdict"] for f in findings), key=VERDICTS.index)
-        support = ""
-        if claim.conjecture and overall != UNTESTED:
-            overall, support = CONJECTURE, SUPPORT[overall]
-        rows += [{**about, **found, "overall": overall, "support": support} for found in findings]
-    return pd.DataFrame(rows).astype({"difference": "Int64"})
+        rows += [{**about, **row} for row in _rows(claim, evidence)]
+    columns = [
+        "id", "kind", "source", "claim", "correction", "difference", "artefact", *TEXTS, "verdict",
+        "p", "overall", "judged", "support", "same_as",
+    ]  # fmt: skip
+    return pd.DataFrame(rows)[columns].astype({"difference": "Int64"})
+
+
+def _rows(claim: Claim, evidence: Evidence) -> list[dict]:
+    """The columns of `table` that depend on the evidence."""
+    findings = together(claim.test(evidence))
+    if not findings:
+        verdict, where = claim.elsewhere or (UNTESTED, "")
+        support = f"By runs that are kept: {where}." if where else ""
+        measured = f"{claim.lacking}: {where}" if where else claim.lacking
+        empty = {**dict.fromkeys(TEXTS, ""), "measured": measured, "p": math.nan}
+        return [{**empty, "verdict": verdict, "overall": verdict, "judged": "", "support": support}]
+    overall, support = max((f.verdict for f in findings), key=VERDICTS.index), ""
+    if claim.kind == BELIEF:
+        overall, support = CONJECTURE, SUPPORT[overall]
+    shared = {"overall": overall, "judged": _judged(findings), "support": support}
+    if claim.same_as:
+        row = {**dict.fromkeys(TEXTS, ""), "measured": f"as {claim.same_as}", "p": math.nan}
+        return [{**row, "verdict": overall, **shared}]
+    return [
+        {
+            **dict(zip(TEXTS, finding, strict=False)),
+            "verdict": finding.verdict, "p": finding.p, **shared,
+        }
+        for finding in findings
+    ]  # fmt: skip
+
+
+def _judged(findings: list[Finding]) -> str:
+    tests = sum(not math.isnan(finding.p) for finding in findings)
+    if not tests:
+        return "exact, or without a test"
+    if tests == 1:
+        return "one test"
+    return f"{tests} tests: any can contradict (Holm), all must confirm (no correction)"
 
 
 def _order(name: str) -> tuple[bool, bool, bool, str]:
@@ -144,7 +211,8 @@ def _order(name: str) -> tuple[bool, bool, bool, str]:
 
 def _named(numbers: pd.DataFrame) -> pd.DataFrame:
     """With columns name, id and difference, and instead, what the numbers say."""
-    known = (numbers.overall != HOLDS) | numbers.difference.notna()
+    known = ~numbers.overall.isin([HOLDS, UNCONTRADICTED]) | numbers.difference.notna()
+    known |= numbers.same_as != ""
     correction = numbers.correction.where(known & (numbers.overall != UNTESTED), "")
     return numbers.assign(
         name=numbers.id + (" [" + numbers.difference.astype("string") + "]").fillna(""),
@@ -152,36 +220,55 @@ def _named(numbers: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def counts(numbers: pd.DataFrame) -> dict[str, int]:
-    """How many claims of the paper have each verdict, in the order of VERDICTS."""
+def counts(numbers: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """For each of KINDS, how many claims of the paper have each verdict, in the order of VERDICTS;
+    of conjectures, how many are supported and so on. Claims with the test of another count once."""
     claims = numbers[~numbers.id.str.startswith(OURS)].drop_duplicates("id")
-    found = claims.overall.value_counts()
-    return {verdict: int(found[verdict]) for verdict in VERDICTS if verdict in found}
+    claims = claims[claims.same_as == ""]
+    words = claims.overall.where(claims.overall != CONJECTURE, claims.support.map(SUPPORTED))
+    found: dict[str, dict[str, int]] = {}
+    for kind in KINDS:
+        verdicts = words[claims.kind == kind].value_counts()
+        order = [*SUPPORTED.values(), UNTESTED] if kind == BELIEF else VERDICTS
+        if len(verdicts):
+            found[kind] = {v: int(verdicts[v]) for v in order if v in verdicts}
+    return found
+
+
+def _summary(numbers: pd.DataFrame) -> str:
+    sentences = []
+    for kind, verdicts in counts(numbers).items():
+        words = ", ".join(f"**{verdict}** {count}" for verdict, count in verdicts.items())
+        sentences.append(f"Of {sum(verdicts.values())} {KINDS[kind]}: {words}.")
+    return " ".join(sentences)
 
 
 def markdown(numbers: pd.DataFrame) -> str:
-    """A summary of the verdicts, a table of the claims, and the measurements of each."""
+    """A summary of the verdicts, a table of the claims of each kind, and the measurements of
+    each."""
     numbers = _named(numbers)
     claims = numbers.drop_duplicates("id")
-    of_the_paper = counts(numbers)
-    summary = [f"**{verdict}** {count}" for verdict, count in of_the_paper.items()]
     lines = [
         f"# The paper's claims, one by one\n\n{INTRODUCTION}\n",
-        f"Of {sum(of_the_paper.values())} claims of the paper: {', '.join(summary)}.\n",
-        *_grid(
-            ["", "the paper says", "verdict", "what the numbers say"],
-            claims[["name", "claim", "overall", "instead"]],
-        ),
+        f"{_summary(numbers)}\n",
     ]
+    for kind, words in {**KINDS, OURS: "ours"}.items():
+        own = claims[claims.kind == kind]
+        if len(own):
+            lines.append(f"\n**{words[0].upper()}{words[1:]}**\n")
+            lines += _grid(
+                ["", "the paper says", "verdict", "what the numbers say"],
+                own[["name", "claim", "overall", "instead"]],
+            )
     for _, rows in numbers.groupby("id", sort=False):
         first = rows.iloc[0]
         lines.append(f"\n## {first['name']}\n\n{first.claim} *({first.source})* \n")
         lines.append(f"**{first.overall}**. {first.instead}".strip() + "\n")
-        if first.overall == UNTESTED:
-            lines.append(f"Not tested: {first.measured}.")
+        if not first.quantity:
+            lines.append(f"Not tested here: {first.measured}.")
         else:
             head = ["where", *TEXTS[1:], "verdict"]
-            lines.append(f"Tested by {first.artefact}:\n")
+            lines.append(f"Tested by {first.artefact} ({first.judged}):\n")
             lines += _grid(head, rows[[*TEXTS, "verdict"]])
     return "\n".join(lines) + "\n"
 
@@ -193,17 +280,25 @@ def _grid(head: list[str], rows: pd.DataFrame) -> list[str]:
 
 
 def html(numbers: pd.DataFrame) -> str:
-    """The same as one page for the report: the claims, then every measurement."""
+    """The same as one page for the report: the claims of each kind, then every measurement."""
+    summary = _summary(numbers).replace("**", "")
     numbers = _named(numbers)
     columns = {
         "name": "", "claim": "the paper says", "source": "where", "overall": "verdict",
         "instead": "what the numbers say",
     }  # fmt: skip
-    summary = numbers.drop_duplicates("id")[[*columns]].rename(columns=columns)
-    rows = numbers.assign(id=numbers["name"])[["id", *TEXTS, "verdict", "artefact"]]
-    first, second = (table.to_html(index=False, border=0, na_rep="") for table in (summary, rows))
+    claims = numbers.drop_duplicates("id")
+    parts = []
+    for kind, words in {**KINDS, OURS: "ours"}.items():
+        own = claims[claims.kind == kind][[*columns]].rename(columns=columns)
+        if len(own):
+            head = f"<h2>{words[0].upper()}{words[1:]}</h2>"
+            parts.append(head + own.to_html(index=False, border=0, na_rep=""))
+    rows = numbers.assign(id=numbers["name"])
+    rows = rows[["id", "kind", *TEXTS, "verdict", "judged", "artefact"]]
+    measured = rows.to_html(index=False, border=0, na_rep="")
     return (
         "<!doctype html><meta charset=utf-8><title>The paper's claims</title>\n"
-        f"<style>{STYLE}</style>\n<h1>The paper's claims, one by one</h1>\n"
-        f"<p>{INTRODUCTION}</p>{first}<h2>What was measured</h2>{second}"
+        f"<style>{STYLE}</style>\n<h1>The paper's claims, one by one</h1>\n<p>{INTRODUCTION}</p>"
+        f"<p>{summary}</p>{''.join(parts)}<h2>What was measured</h2>{measured}"
     )

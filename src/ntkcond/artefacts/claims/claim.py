@@ -1,9 +1,14 @@
-"""A claim of the paper, the findings that test it, and the verdict."""
+"""A claim of the paper, the findings that test it, and the verdict.
+
+A claim speaks of several rows: data sets, widths, depths. It is confirmed only if each row is, and
+so each is tested at LEVEL, without a correction for their number. Any row can contradict it: p of a
+contradiction is corrected for the number of rows (`together`; Holm, 1979).
+"""
 
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +18,35 @@ from numpy.typing import ArrayLike
 VACUOUS = "vacuous here"
 HOLDS = "holds"
 CORRECTED = "holds as corrected"
+UNCONTRADICTED = "not contradicted"
 UNDECIDED = "not decided"
 FAILS = "does not hold in general"
 CONJECTURE = "conjecture"
 UNTESTED = "not testable here"
 # Of a claim that of its findings which comes last here, so that a vacuous one adds nothing and one
 # failure is enough; then, if the paper only believes it, CONJECTURE, whatever the findings are.
-VERDICTS = (VACUOUS, HOLDS, CORRECTED, UNDECIDED, FAILS, CONJECTURE, UNTESTED)
-OURS = "ours"  # begins the ids of statements that the paper does not make
+VERDICTS = (VACUOUS, HOLDS, CORRECTED, UNCONTRADICTED, UNDECIDED, FAILS, CONJECTURE, UNTESTED)
+OURS = "ours"  # begins the ids of statements that the paper does not make; and their kind
+
+THEOREM = "theorem"  # and what follows from closed forms
+EXPERIMENT = "experiment"  # on data, or on the training of networks
+SLIP = "slip"  # of the text: what the paper's own proof or equations have right, or a proof needs
+BELIEF = "conjecture"  # the paper's "we believe", "seems", "could"
+KINDS = {
+    THEOREM: "theorems and closed forms",
+    EXPERIMENT: "statements about data and training",
+    SLIP: "slips of the text",
+    BELIEF: "conjectures",
+}
+
+LEVEL = 0.05  # of a confirmation of a row; of a contradiction of a claim
+DOUBT = 0.10  # of a contradiction: below, a row is not decided
 
 Evidence = Mapping[str, pd.DataFrame]  # the tables of the artefacts, by their names
-SWEEPS = {"first_layer": "sweeps/first_layer", "infinite": "sweeps/infinite"}
+SWEEPS = {
+    "first_layer": "sweeps/first_layer", "infinite": "sweeps/infinite",
+    "activations": "sweeps/activations", "width": "sweeps/width",
+}  # fmt: skip
 RELATIONS = {">": operator.gt, "<": operator.lt, "≥": operator.ge, "≤": operator.le}
 
 
@@ -33,7 +56,9 @@ class Finding(NamedTuple):
     setting: of the measurement, such as a data set and a width. quantity: what was measured;
     expected, measured, spread: as they are printed. as_stated: whether it agrees with the paper's
     statement; as_corrected: with the claim's `correction`, where it has one. neither: UNDECIDED,
-    where the spread allows neither, or VACUOUS, where the statement could not have failed.
+    where the spread allows neither, UNCONTRADICTED, where it confirms the whole but not each step,
+    or VACUOUS, where the statement could not have failed. p: of a contradiction, the probability of
+    measurements as far from the statement if it were true; NaN without a test.
     """
 
     setting: str
@@ -44,6 +69,7 @@ class Finding(NamedTuple):
     as_stated: bool
     as_corrected: bool = False
     neither: str = ""
+    p: float = math.nan
 
     @property
     def verdict(self) -> str:
@@ -64,7 +90,9 @@ class Claim(NamedTuple):
     evidence. correction: what the findings say instead (tested as `as_corrected` only where it
     mends a slip of the text). difference: its number among the places where text and numbers
     disagree. artefact: what tests it, names in results/ without suffix. lacking: why findings may
-    be missing. conjecture: whether the paper puts it as its belief.
+    be missing. kind: one of KINDS, or OURS. same_as: the id of a claim that has the same test; the
+    two count as one. elsewhere: the verdict of runs that are kept, and their page, for a config
+    that does not test the claim itself.
     """
 
     id: str
@@ -75,11 +103,17 @@ class Claim(NamedTuple):
     difference: int | None = None
     artefact: str = "claims"
     lacking: str = "no artefact of this config shows it"
-    conjecture: bool = False
+    kind: str = THEOREM
+    same_as: str = ""
+    elsewhere: tuple[str, str] | None = None
 
 
 class Claims(list[Claim]):
-    """The claims of a module."""
+    """The claims of a module. kind: that of those without one of their own."""
+
+    def __init__(self, claims: Iterable[Claim] = (), kind: str = THEOREM) -> None:
+        super().__init__(claims)
+        self.kind = kind
 
     def add(self, id: str, source: str, text: str, *more, **about) -> Callable:
         """The decorator of the function that tests a claim; more, about: further fields of `Claim`.
@@ -95,18 +129,59 @@ class Claims(list[Claim]):
                 tables = {name: evidence[name] for name in names if name in evidence}
                 return test(**tables) if needed <= tables.keys() else ()
 
-            self.append(Claim(id, source, text, on, *more, **{"artefact": shown, **about}))
+            kind = OURS if id.startswith(OURS) else self.kind
+            self.append(
+                Claim(id, source, text, on, *more, **{"artefact": shown, "kind": kind, **about})
+            )
             return test
 
         return decorate
 
 
 def judged(
-    setting: str, quantity: str, expected: str, measured: str, spread: str, verdict: str
+    setting: str,
+    quantity: str,
+    expected: str,
+    measured: str,
+    spread: str,
+    verdict: str,
+    p: float = math.nan,
 ) -> Finding:
-    """A finding with a verdict that is known: HOLDS, FAILS, UNDECIDED or VACUOUS."""
-    neither = verdict if verdict in (UNDECIDED, VACUOUS) else ""
-    return Finding(setting, quantity, expected, measured, spread, verdict == HOLDS, neither=neither)
+    """A finding with a verdict that is known, up to FAILS."""
+    holds, corrected = verdict == HOLDS, verdict == CORRECTED
+    neither = "" if holds or corrected or verdict == FAILS else verdict
+    return Finding(
+        setting, quantity, expected, measured, spread, holds, corrected, neither=neither, p=p
+    )
+
+
+def holm(p: Sequence[float]) -> np.ndarray:
+    """Probabilities of a number of tests, of which any one would do, corrected for their number."""
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values)
+    factors = len(values) - np.arange(len(values))
+    corrected = np.minimum(np.maximum.accumulate(values[order] * factors), 1)
+    return corrected[np.argsort(order)]
+
+
+def together(findings: Iterable[Finding]) -> list[Finding]:
+    """All rows of a claim. One that fails by a test is not decided if its p, corrected for the
+    number of tests, does not reach LEVEL: one of so many rows may be so far off by chance."""
+    rows = list(findings)
+    tested = [i for i, row in enumerate(rows) if not math.isnan(row.p)]
+    corrected = dict(zip(tested, holm([rows[i].p for i in tested]), strict=True))
+    return [
+        _corrected(row, corrected[i], len(tested)) if i in corrected and len(tested) > 1 else row
+        for i, row in enumerate(rows)
+    ]
+
+
+def _corrected(row: Finding, p: float, count: int) -> Finding:
+    if row.verdict != FAILS:
+        return row
+    note = f"{chance(p)} for {count} tests (Holm)"
+    spread = f"{row.spread}; {note}" if row.spread else note
+    return row._replace(spread=spread, neither=row.neither if p < LEVEL else UNDECIDED)
 
 
 def short(value: float) -> str:
@@ -116,6 +191,13 @@ def short(value: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.4g}".replace("-", "−")
+
+
+def chance(p: float, largest: bool = False) -> str:
+    """A probability as p = …, with two digits; p ≤ … if it is the largest of several."""
+    if p < 1e-4:
+        return "p < 0.0001"
+    return f"p {'≤' if largest else '='} {p:.2g}"
 
 
 def interval(values: ArrayLike) -> str:

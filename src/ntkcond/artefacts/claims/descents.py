@@ -1,24 +1,41 @@
 """Claims about training, by short descents of small networks: full-batch gradient descent on the
-square loss, learning rate 1/λ_max of the NTK at initialisation, labels ±1 at random.
+square loss, learning rate 1/λ_max of the NTK at initialisation, labels ±1 at random. What differs
+between seeds is judged as in `ntkcond.artefacts.claims.over_seeds`.
 
 The paper trains classifiers by SGD on the cross entropy. Its theory, which these claims are about,
 is that of gradient descent on the square loss.
 """
 
+import functools
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from ntkcond.artefacts.claims.claim import Claims, Finding, Findings, bounded, short
+from ntkcond.artefacts.claims import over_seeds
+from ntkcond.artefacts.claims.claim import (
+    EXPERIMENT,
+    THEOREM,
+    UNDECIDED,
+    VACUOUS,
+    Claims,
+    Findings,
+    bounded,
+    judged,
+    short,
+)
+from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.training.descent import descend
 
-CLAIMS = Claims()
+CLAIMS = Claims(kind=EXPERIMENT)
 WIDTH = 512  # the paper's
 SEEDS = range(3)
+MORE_SEEDS = range(5)
 WIDTHS = (64, 128, 256)
 STEPS = 60
 SETTING, CHANGE = f"16 random directions, {STEPS} steps", "‖K₆₀ − K₀‖/‖K₀‖"
@@ -41,34 +58,55 @@ def _close_pairs(n: int, features: int) -> np.ndarray:
     return _unit(centres + 0.1 * rng.standard_normal((n, features)))
 
 
-def _trained(x: np.ndarray, network: MLP, seed: int, steps: int) -> tuple[np.ndarray, float]:
-    """‖f(X) − y‖ before each step and after the last, and the relative change of the NTK."""
+class _Run(NamedTuple):
+    """residuals: ‖f(X) − y‖ before each step and after the last; change: of the NTK, relative;
+    kappa: of the NTK at the start, so that η λ_min = 1/κ."""
+
+    residuals: np.ndarray
+    change: float
+    kappa: float
+
+
+def _trained(x: np.ndarray, network: MLP, seed: int, steps: int) -> _Run:
     y = np.random.default_rng(seed).choice([-1.0, 1.0], len(x))
     weights = network.weights(seed, x.shape[1])
     before = empirical_ntk(network.layer_gradients(x, weights))
-    rate = 1 / np.linalg.eigvalsh(before)[-1]
-    path = descend(x, y, weights, network, rate)
+    smallest, largest = np.linalg.eigvalsh(before)[[0, -1]]
+    path = descend(x, y, weights, network, 1 / largest)
     residuals = np.array([state.norm for state in itertools.islice(path, steps + 1)])
     after = empirical_ntk(network.layer_gradients(x, weights))
-    return residuals, float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    return _Run(residuals, change, largest / smallest)
+
+
+@functools.cache
+def _runs(depth: int) -> list[_Run]:
+    """At the paper's width, by seed."""
+    x, network = _spread_out(16, 32), MLP(ACTIVATIONS["relu"], depth, WIDTH)
+    return [_trained(x, network, seed, STEPS) for seed in MORE_SEEDS]
 
 
 @CLAIMS.add(
     "6-constant", "v1 and ICLR §6; newest §2 and §5",
     "The NTK of a wide network is almost constant in training, so that κ at its start is enough.",
+    kind=THEOREM,
 )  # fmt: skip
 def almost_constant() -> Findings:
-    """The change of K over a descent, against width: whether it tends to 0."""
+    """The change of K over a descent, against width: whether it tends to 0, by its power of the
+    width, which has a spread over seeds."""
     x, relu = _spread_out(16, 32), ACTIVATIONS["relu"]
-    changes = [
-        np.mean([_trained(x, MLP(relu, 3, width), seed, STEPS)[1] for seed in SEEDS])
-        for width in WIDTHS
-    ]
-    slope = np.polyfit(np.log(WIDTHS), np.log(changes), 1)[0]
-    yield Finding(
+    changes = np.array([
+        [_trained(x, MLP(relu, 3, width), seed, STEPS).change for width in WIDTHS]
+        for seed in SEEDS
+    ])  # fmt: skip
+    powers = np.polyfit(np.log(WIDTHS), np.log(changes).T, 1)[0]
+    verdict, p, words = over_seeds.above_zero(pd.DataFrame({3: -powers}))
+    mean = changes.mean(axis=0)
+    slope = np.polyfit(np.log(WIDTHS), np.log(mean), 1)[0]
+    yield judged(
         f"{SETTING}, L = 3, m = {', '.join(map(str, WIDTHS))}", CHANGE, "→ 0",
-        ", ".join(map(short, changes)), f"falls as m^{slope:.2f}".replace("-", "−"),
-        slope < -0.3,
+        ", ".join(map(short, mean)), f"falls as m^{slope:.2f}, {words}".replace("-", "−"),
+        verdict, p,
     )  # fmt: skip
 
 
@@ -78,13 +116,62 @@ def almost_constant() -> Findings:
     "At m = 512 that of a deep network changes by more.",
 )  # fmt: skip
 def almost_constant_at_the_papers_width() -> Findings:
-    """One seed, three depths."""
-    x = _spread_out(16, 32)
     for depth in (1, 3, 10):
-        residuals, change = _trained(x, MLP(ACTIVATIONS["relu"], depth, WIDTH), 0, STEPS)
-        left = f"{short(100 * residuals[-1] / residuals[0])} % of the residual left"
-        where = f"{SETTING}, L = {depth}, m = {WIDTH}"
-        yield bounded(where, CHANGE, change, f"≤ {ALMOST}", left)
+        runs = _runs(depth)
+        changes = np.array([run.change for run in runs])
+        verdict, p, words = over_seeds.above_zero(pd.DataFrame({depth: np.log(ALMOST / changes)}))
+        left = np.mean([run.residuals[-1] / run.residuals[0] for run in runs])
+        yield judged(
+            f"{SETTING}, L = {depth}, m = {WIDTH}", CHANGE, f"≤ {ALMOST}", short(changes.mean()),
+            f"{words}, {short(100 * left)} % of the residual left", verdict, p,
+        )  # fmt: skip
+
+
+@CLAIMS.add(
+    "6-smallest", "v1 and ICLR §6, after Du et al.",
+    "Gradient descent leaves at most (1 − η λ_min/2)ᵗ of the square loss after t steps.",
+    kind=THEOREM,
+)  # fmt: skip
+def bounded_by_the_smallest_eigenvalue(fig_descent: pd.DataFrame | None = None) -> Findings:
+    """Of each run the largest ratio of the loss to the bound, over all steps; λ_min at the start.
+    Of fig_descent the mean curves, at both of its learning rates."""
+    quantity = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
+    for depth in (1, 3, 10):
+        runs = _runs(depth)
+        ratios = [
+            np.square(run.residuals[1:] / run.residuals[0])
+            / (1 - 0.5 / run.kappa) ** np.arange(1, STEPS + 1)
+            for run in runs
+        ]
+        yield bounded(
+            f"{SETTING}, L = {depth}, m = {WIDTH}, η = 1/λ_max, {len(runs)} runs", quantity,
+            [ratio.max() for ratio in ratios], "≤ 1",
+        )  # fmt: skip
+    if fig_descent is not None:
+        curves = fig_descent[(fig_descent.activation == "relu") & (fig_descent.step > 0)]
+        for (dataset, rule), rows in curves.groupby(["dataset", "rule"], sort=False):
+            yield from _within_the_bound(dataset, RATES[rule], rows, quantity)
+
+
+RATES = {"own": "η = 1/λ_max of each", "common": "one η for all depths"}
+FLOOR = 1e-12  # of the relative residual, as in fig_descent: below, rounding stops its fall
+
+
+def _within_the_bound(dataset: str, rate: str, rows: pd.DataFrame, quantity: str) -> Findings:
+    """All depths with a resolved κ together."""
+    where = f"{title(dataset)}, {rate}"
+    known = rows.verdict == "resolved"
+    lost = ", ".join(map(str, sorted(rows.depth[~known].unique())))
+    note = f"no bound at L = {lost}: κ {' or '.join(rows.verdict[~known].unique())}" if lost else ""
+    shown = rows[known & (rows.residual > FLOOR)]
+    if shown.empty:
+        singular = (rows.verdict == "singular").all()
+        yield judged(where, quantity, "≤ 1", "–", note, VACUOUS if singular else UNDECIDED)
+        return
+    half = (1 + shown.bound_rate) / 2  # 1 − η λ_min/2
+    ratios = (shown.residual**2 / half**shown.step).groupby(shown.depth).max()
+    depths = ", ".join(map(str, ratios.index))
+    yield bounded(f"{where}, L = {depths}", f"{quantity}, at each L", ratios, "≤ 1", note)
 
 
 @CLAIMS.add(
@@ -94,23 +181,25 @@ def almost_constant_at_the_papers_width() -> Findings:
 )  # fmt: skip
 def faster_than_linear() -> Findings:
     """The contraction a step over the last half of the steps, of ReLU and of linear networks of the
-    same weights, and of the linear model, L = 0."""
+    same weights, and of the linear model, L = 0; seed by seed."""
     networks = [("relu", 1), ("linear", 1), ("linear", 0)]
     for words, x, steps in (
         ("16 samples in close pairs, 32 features", _close_pairs(16, 32), 2000),
         ("32 random directions, 256 features", _spread_out(32, 256), 60),
     ):
-        rates = np.array([[_rate(x, name, depth, seed, steps) for name, depth in networks]
-                          for seed in SEEDS])  # fmt: skip
-        relu, linear, model = (f"{rate:.5f}" for rate in np.exp(np.log(rates).mean(axis=0)))
-        yield Finding(
+        rates = np.log([[_rate(x, name, depth, seed, steps) for name, depth in networks]
+                        for seed in SEEDS])  # fmt: skip
+        relu, linear, model = (f"{rate:.5f}" for rate in np.exp(rates.mean(axis=0)))
+        gains = pd.DataFrame(rates[:, 1:] - rates[:, :1], columns=[1, 0])
+        verdict, p, spread = over_seeds.above_zero(gains)
+        yield judged(
             f"{words}, {steps} steps, L = 1, m = {WIDTH}, {len(SEEDS)} seeds",
             "factor of the residual a step", f"< {linear} (linear network), {model} (model)", relu,
-            "", (rates[:, :1] < rates[:, 1:]).all(),
+            spread, verdict, p,
         )  # fmt: skip
 
 
 def _rate(x: np.ndarray, activation: str, depth: int, seed: int, steps: int) -> float:
-    residuals, _ = _trained(x, MLP(ACTIVATIONS[activation], depth, WIDTH), seed, steps)
+    residuals = _trained(x, MLP(ACTIVATIONS[activation], depth, WIDTH), seed, steps).residuals
     half = steps // 2
     return math.exp(math.log(residuals[-1] / residuals[half]) / (steps - half))

@@ -1,9 +1,10 @@
 """Claims about κ and angles on data, judged from the tables of the artefacts.
 
-At finite width κ and angles are random. They are compared by their means over seeds (of log κ, over
-all blocks); what should rise or fall with depth is judged as in `ntkcond.artefacts.claims.trend`,
-and with one seed, of which the spread is unknown, not at all. A depth with an unresolved κ is left
-out, and named. All networks are ReLU networks with all weights trained, where not said otherwise.
+At finite width κ and angles are random. They are compared seed by seed, as
+`ntkcond.artefacts.claims.over_seeds` has it (logarithms; of κ means over all blocks); what should
+rise or fall with depth is judged as in `ntkcond.artefacts.claims.trend`. One seed, of which the
+spread is unknown, decides nothing. A depth with an unresolved κ is left out, and named. All
+networks are ReLU networks with all weights trained, where not said otherwise.
 """
 
 import math
@@ -13,16 +14,23 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts.claims import trend
+from ntkcond.artefacts.claims import over_seeds, trend
 from ntkcond.artefacts.claims.claim import (
+    BELIEF,
+    CORRECTED,
+    EXPERIMENT,
     FAILS,
     HOLDS,
+    LEVEL,
+    THEOREM,
+    UNCONTRADICTED,
     UNDECIDED,
     VACUOUS,
     Claims,
     Finding,
     Findings,
     bounded,
+    chance,
     interval,
     judged,
     short,
@@ -34,6 +42,7 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.infinite_width import gradient_angle
 
 SIMILAR = 0.15  # by how much "similar" may differ, relative
+NEAR = 0.05  # of the limit of infinite width, relative
 SMALL_DEG = 30  # "similar data" in figures of φ against θ
 REPEATS = "a block repeats samples, which the paper excludes: κ = ∞ at every depth"
 ON_ANGLES = "angles and sweeps/infinite, drawn in fig2"
@@ -41,7 +50,7 @@ ON_KAPPAS = "conditioning and sweeps/infinite, drawn in fig2"
 FIG_2_RIGHT = "v1 and ICLR §5.2 and Fig. 2 (right), newest §4.1 and Fig. 3 (right)"
 FIG_2_LEFT = "v1 and ICLR §5.2 and Fig. 2 (left), newest §4.1 and Fig. 3 (left)"
 Table = pd.DataFrame
-CLAIMS = Claims()
+CLAIMS = Claims(kind=EXPERIMENT)
 
 
 class _Curve(NamedTuple):
@@ -147,45 +156,62 @@ def _trend(
     # L = 0 has no random weights: it is exact, and counts with the spread of the others
     variances = np.append(np.full(len(depths) - len(variances), np.nan), variances)
     words = [f"{against} {shown(-np.nanmin(steps))}"] if (steps < 0).any() else []
-    if curve.infinite:
-        verdict = trend.exactly_rising(means)
-    else:
-        verdict = trend.rising(means, seeds, variances, freedom)
-        if words and np.nansum(variances):
-            words.append(f"p = {short(trend.contradiction(means, variances, freedom))}")
-        words += ["one seed"] * (seeds == 1)
+    verdict, p = trend.exactly_rising(means), math.nan
+    if not curve.infinite:
+        verdict, p, confirmed = trend.rising(means, seeds, variances, freedom)
+        if words and not math.isnan(p):
+            words.append(chance(p))
+        words += [over_seeds.ONE_SEED] * (seeds == 1)
+        if verdict == UNCONTRADICTED:
+            words.append(f"{sum(step < LEVEL for step in confirmed)} steps confirmed")
     count = len(steps)
     yield judged(
         f"{curve.where}, L = {depths[0]} to {depths[-1]}", quantity, f"{count} of {count}",
-        f"{(steps > 0).sum()} of {count}", curve.note(", ".join(words)), verdict,
+        f"{(steps > 0).sum()} of {count}", curve.note(", ".join(words)), verdict, p,
     )  # fmt: skip
 
 
-def _ratios(
-    relu: _Curve,
+def _beyond(
+    curve: _Curve,
     quantity: str,
     ratios: pd.Series,
     expected: str,
+    logs: Table,
     infinite: str = "",
     lower: tuple[int, ...] = (),
 ) -> Findings:
-    """A finding on ratios at several depths; none if all are ∞/∞. infinite: the name of a
-    denominator that is ∞ at every depth, below which κ is without fail. lower: the depths at which
-    the denominator is a lower bound: there a ratio below 1 holds, and another says nothing."""
+    """A finding on ratios at several depths, which should be above or below 1 at each; none if all
+    are ∞/∞. logs: their logarithms, a row for each seed. infinite: the name of a denominator that
+    is ∞ at every depth, below which κ is without fail. lower: the depths at which the denominator
+    is a lower bound: there a ratio below 1 confirms, and another says nothing."""
     known = ratios.dropna()
     unsure = [depth for depth in known.index if depth in lower and known[depth] >= 1]
-    sure = known.drop(unsure)
-    if relu.repeats or (known.empty and relu.unresolved):
-        yield judged(relu.where, quantity, expected, "–", relu.note(), UNDECIDED)
+    if curve.repeats or (known.empty and curve.unresolved):
+        yield judged(curve.where, quantity, expected, "–", curve.note(), UNDECIDED)
     elif infinite and len(known):
-        words = relu.note(f"{infinite} = ∞")
-        yield judged(relu.where, quantity, expected, interval(known), words, VACUOUS)
-    elif unsure and (sure < 1).all():
-        words = relu.note(f"κ̄ unresolved at L = {', '.join(map(str, unsure))}, a lower bound")
-        measured = interval(sure) if len(sure) else "–"
-        yield judged(relu.where, quantity, expected, measured, words, UNDECIDED)
+        words = curve.note(f"{infinite} = ∞")
+        yield judged(curve.where, quantity, expected, interval(known), words, VACUOUS)
     elif len(known):
-        yield bounded(relu.where, quantity, sure, expected, relu.note())
+        sign = 1 if expected == "> 1" else -1
+        if curve.infinite:
+            right = (sign * np.log(known.drop(unsure)) > 0).all()
+            verdict, p, words = HOLDS if right else FAILS, math.nan, ""
+        else:
+            tested = over_seeds.above_zero(sign * logs[known.index], lower)
+            verdict, p, words = tested
+        if unsure:
+            bound = f"κ̄ unresolved at L = {', '.join(map(str, unsure))}, a lower bound"
+            words = "; ".join(filter(None, (words, bound)))
+            verdict = verdict if verdict == FAILS else UNDECIDED
+        sure = known.drop(unsure)
+        measured = interval(sure) if len(sure) else "–"
+        yield judged(curve.where, quantity, expected, measured, curve.note(words), verdict, p)
+
+
+def _stays(where: str, quantity: str, ratios: pd.Series, logs: Table) -> Finding:
+    """Whether ratios at several depths, whose logarithms have a row for each seed, are 1."""
+    verdict, p, words = over_seeds.within(logs, math.log(1 - SIMILAR), math.log(1 + SIMILAR))
+    return judged(where, quantity, f"1 ± {SIMILAR:g}", interval(ratios), words, verdict, p)
 
 
 def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, _Curve]]:
@@ -204,7 +230,8 @@ def _pairs(table: Table, infinite: Table | None) -> Iterator[tuple[_Curve, _Curv
 def wider_than_linear(angles: Table, infinite: Table | None = None) -> Findings:
     for relu, linear in _pairs(angles, infinite):
         ratio = (relu.means / linear.means).reindex(relu.values.columns)
-        yield from _ratios(relu, "min φ of ReLU / of linear, over L ≥ 1", ratio, "> 1")
+        logs = np.log(relu.values / linear.values).reindex(columns=relu.values.columns)
+        yield from _beyond(relu, "min φ of ReLU / of linear, over L ≥ 1", ratio, "> 1", logs)
 
 
 @CLAIMS.add(
@@ -224,39 +251,45 @@ def separation_grows(angles: Table, infinite: Table | None = None) -> Findings:
 def linear_keeps_angles(angles: Table) -> Findings:
     """At finite width; at infinite width φ̄ = θ by its formula."""
     for curve in _curves(angles, None, "linear"):
-        ratio = curve.hidden.means / curve.means.get(0, math.nan)
-        if ratio.notna().any():
-            holds = (ratio - 1).abs().max() < SIMILAR
+        hidden, start = curve.hidden.values, curve.values.get(0)
+        if start is not None and len(hidden.columns):
             quantity = "min φ̄ / min θ, over L ≥ 1"
-            yield Finding(curve.where, quantity, "1", interval(ratio), "", holds)
+            ratio, logs = hidden.mean() / start.mean(), np.log(hidden.div(start, axis=0))
+            yield _stays(curve.where, quantity, ratio, logs)
 
 
 @CLAIMS.add(
     "6-worst-case", "v1 and ICLR §6 (a), newest §5 (a)",
     "The bound on gradient descent, 1 − 1/κ, is better for ReLU than for linear networks.",
-    artefact=ON_KAPPAS,
+    "The same order as of κ in 5-better, with which it is counted; not on all data (newest-1).",
+    artefact=ON_KAPPAS, same_as="5-better",
 )  # fmt: skip
 @CLAIMS.add(
-    "5-better", FIG_2_RIGHT, "κ of ReLU networks is below that of linear ones.", artefact=ON_KAPPAS
-)
+    "5-better", FIG_2_RIGHT,
+    "On the data sets of the figure κ of ReLU networks is below that of linear ones (on other data:"
+    " newest-1).", artefact=ON_KAPPAS,
+)  # fmt: skip
 def better_than_linear(conditioning: Table, infinite: Table | None = None) -> Findings:
     quantity = "κ of ReLU / κ̄ of linear, over L ≥ 1"
     for relu, linear in _pairs(conditioning, infinite):
         ratio = np.exp(relu.means - linear.means).reindex(relu.values.columns)
+        logs = (relu.values - linear.values).reindex(columns=relu.values.columns)
         singular = "κ̄" if np.isinf(linear.means).all() else ""
-        yield from _ratios(relu, quantity, ratio, "< 1", singular, linear.unresolved)
+        yield from _beyond(relu, quantity, ratio, "< 1", logs, singular, linear.unresolved)
 
 
 @CLAIMS.add(
-    "5-better-than-gram", FIG_2_RIGHT, "κ of ReLU networks is below that of the linear model, κ₀.",
-    artefact=ON_KAPPAS,
+    "5-better-than-gram", FIG_2_RIGHT,
+    "On the data sets of the figure κ of ReLU networks is below that of the linear model, κ₀ (on"
+    " other data: newest-1).", artefact=ON_KAPPAS,
 )  # fmt: skip
 def better_than_gram(conditioning: Table, infinite: Table | None = None) -> Findings:
     for curve in _curves(conditioning, infinite, "relu"):
         kappa0 = curve.means.get(0, math.nan)
         ratio = np.exp(curve.hidden.means - kappa0)
+        logs = curve.hidden.values - kappa0  # the same for all seeds
         infinite_gram = "κ₀" if math.isinf(kappa0) else ""
-        yield from _ratios(curve, "κ/κ₀, over L ≥ 1", ratio, "< 1", infinite_gram)
+        yield from _beyond(curve, "κ/κ₀, over L ≥ 1", ratio, "< 1", logs, infinite_gram)
 
 
 @CLAIMS.add(
@@ -285,9 +318,12 @@ def smallest_eigenvalue_rises(conditioning: Table) -> Findings:
         relative = resolved.assign(value=resolved.lambda_min / (resolved.depth + 1))
         table = relative.pivot_table("value", ["seed", "block"], "depth", aggfunc="first")
         if 0 in table and len(table.columns) > 1:
-            ratio = table.drop(columns=0).div(table[0], axis=0).min().dropna()
-            if len(ratio):
-                yield bounded(_where(rows), quantity, ratio, "> 1")
+            ratios = table.drop(columns=0).div(table[0], axis=0).dropna(axis=1, how="all")
+            if len(ratios.columns):
+                logs = np.log(ratios).groupby("seed").min()
+                verdict, p, words = over_seeds.above_zero(logs)
+                least = interval(ratios.min())
+                yield judged(_where(rows), quantity, "> 1", least, words, verdict, p)
 
 
 @CLAIMS.add(
@@ -322,14 +358,15 @@ def linear_keeps_kappa(conditioning: Table) -> Findings:
         deepest = table.columns.max()
         if 0 not in table or deepest == 0:
             continue
-        change = table[deepest] - table[0]
-        error = change.std() / math.sqrt(len(change)) if len(change) > 1 else 0.0
-        ratio = np.exp(table.mean() - table[0].mean())
-        yield Finding(
-            _where(rows), f"κ̄(L = {deepest})/κ₀, of the non-zero spectrum", "1",
-            short(ratio[deepest]), f"± {short(ratio[deepest] * error)}",
-            (ratio - 1).abs().max() < SIMILAR,
+        change = table.drop(columns=0).sub(table[0], axis=0)
+        ratio, error = math.exp(change[deepest].mean()), change[deepest].sem()
+        finding = _stays(
+            _where(rows), f"κ̄(L = {deepest})/κ₀, of the non-zero spectrum",
+            pd.Series(ratio), change,
         )  # fmt: skip
+        if len(change) > 1:
+            finding = finding._replace(spread=f"± {short(ratio * error)}; {finding.spread}")
+        yield finding
 
 
 @CLAIMS.add(
@@ -359,14 +396,19 @@ def _first_layer(first_layer: Table, conditioning: Table) -> Findings:
         if (rows.verdict == "unresolved").any():
             yield judged(where, quantity, "< 1", "–", "κ of W¹ alone unresolved", UNDECIDED)
             continue
-        kappa, kappa0 = (math.exp(np.log(_kappa(kernels)).mean()) for kernels in (rows, same))
+        logs = np.log(_kappa(rows)).groupby(rows.seed).mean()
+        kappa, kappa0 = math.exp(logs.mean()), math.exp(np.log(_kappa(same)).mean())
         lower = (same.verdict == "unresolved").any()
         if math.isfinite(kappa):
-            yield judged(
-                where, quantity, "< 1", short(kappa / kappa0),
-                f"κ = {short(kappa)}, κ₀ {'≥' if lower else '='} {short(kappa0)}",
-                UNDECIDED if lower and kappa >= kappa0 else _below(kappa, kappa0),
-            )  # fmt: skip
+            words = f"κ = {short(kappa)}, κ₀ {'≥' if lower else '='} {short(kappa0)}"
+            verdict, p = _below(kappa, kappa0), math.nan
+            if math.isfinite(width) and verdict in (HOLDS, FAILS):
+                verdict, p, tested = over_seeds.above_zero((math.log(kappa0) - logs).to_frame(1))
+                words = f"{words}, {tested}"
+            if lower and kappa >= kappa0:
+                verdict = UNDECIDED
+            ratio = short(kappa / kappa0)
+            yield judged(where, quantity, "< 1", ratio, words, verdict, p)
 
 
 def _below(kappa: float, kappa0: float) -> str:
@@ -381,6 +423,7 @@ def _below(kappa: float, kappa0: float) -> str:
 @CLAIMS.add(
     "newest-fig-2", "newest Fig. 2, which prints ReLU² as max{0, z²}",
     "ReLU², GELU and tanh separate similar inputs better, too, and more so when deeper.",
+    kind=THEOREM,
 )  # fmt: skip
 def other_activations(fig_activations: Table) -> Findings:
     small = fig_activations.query(f"0 < theta_in_deg <= {SMALL_DEG}")
@@ -394,16 +437,44 @@ def other_activations(fig_activations: Table) -> Findings:
             yield bounded(setting, "growth of φ from depth to depth (degrees)", growth, "> 0")
 
 
-def _of_activations(rows: Table) -> Iterator[tuple[str, str, float, Table]]:
-    """Activation, where, κ₀ (NaN if unresolved) and the rows by depth, for each data set and
-    width."""
-    gram = rows[(rows.activation == "linear") & np.isinf(rows.width)]
-    gram = gram.assign(kappa_median=gram.kappa_median.where(gram.unresolved == 0))
-    groups = rows.groupby(["dataset", "width", "activation"], sort=False)
-    for (dataset, width, name), curve in groups:
-        if len(kappa0 := gram[gram.dataset == dataset].kappa_median):
-            where = _where(curve, short(width))
-            yield name, where, kappa0.iloc[0], curve.sort_values("depth")
+class _Activation(NamedTuple):
+    """κ of an activation against depth. kappa0: NaN if unresolved. rows: all kernels; resolved:
+    those of depths at which all are; logs: of their κ, by seed and depth, means over blocks."""
+
+    name: str
+    where: str
+    kappa0: float
+    rows: Table
+
+    @property
+    def resolved(self) -> Table:
+        lost = self.rows[self.rows.verdict == "unresolved"].depth
+        return self.rows[~self.rows.depth.isin(lost)]
+
+    @property
+    def logs(self) -> Table:
+        rows = self.resolved.assign(value=np.log(self.resolved.kappa))
+        return rows.pivot_table("value", "seed", "depth", aggfunc="mean")
+
+    @property
+    def infinite(self) -> bool:
+        return bool(np.isinf(self.rows.width.iloc[0]))
+
+
+def _of_activations(table: Table) -> Iterator[_Activation]:
+    """Each data set, width and activation. κ₀ is that of linear networks at infinite width."""
+    gram = table[(table.activation == "linear") & np.isinf(table.width)]
+    groups = table.groupby(["dataset", "width", "activation"], sort=False)
+    for (dataset, width, name), rows in groups:
+        same = gram[gram.dataset == dataset]
+        if len(same):
+            resolved = (same.verdict != "unresolved").all()
+            kappa0 = _median(same[same.depth == same.depth.min()]) if resolved else math.nan
+            yield _Activation(name, _where(rows, short(width)), kappa0, rows)
+
+
+def _median(rows: Table) -> float:
+    return float(np.median(rows.kappa))
 
 
 def _against_depth(table: Table, activation: str, direction: int) -> Findings:
@@ -411,63 +482,111 @@ def _against_depth(table: Table, activation: str, direction: int) -> Findings:
     with every layer; as corrected, the latter, beyond κ₀ only at the end. Depths with an unresolved
     κ are left out."""
     expected = "< 1, falling" if direction < 0 else "> 1, rising"
-    for name, where, kappa0, every in _of_activations(table):
-        curve = every[every.unresolved == 0]
-        kappa, depth = curve.kappa_median.to_numpy(), curve.depth.to_numpy()
-        if name != activation or len(every) < 2:
+    quantity = f"κ of {activation} / κ₀"
+    for curve in _of_activations(table):
+        every = sorted(curve.rows.depth.unique())
+        if curve.name != activation or len(every) < 2:
             continue
-        setting, quantity = f"{where}, L = {interval(every.depth)}", f"κ of {name} / κ₀"
-        left_out = ", ".join(f"{L}" for L in every.depth[every.unresolved > 0])
-        spread = f"κ unresolved at L = {left_out}" if left_out else ""
-        ratio = " to ".join(map(short, kappa[[0, -1]] / kappa0)) if len(kappa) else "–"
-        moving = (direction * np.diff(kappa) > 0).all()
-        below = math.isinf(kappa0) and (direction < 0 or moving)  # without fail
-        unknown = len(kappa) < 2 or (math.isnan(kappa0) and moving)
+        medians = pd.Series({L: _median(rows) for L, rows in curve.resolved.groupby("depth")})
+        left_out = ", ".join(str(L) for L in every if L not in medians.index)
+        ratio = "–"
+        if len(medians):
+            ratio = " to ".join(map(short, medians.iloc[[0, -1]] / curve.kappa0))
+        means = direction * curve.logs.mean().to_numpy()
+        moving = (np.diff(means) > 0).all()
+        below = math.isinf(curve.kappa0) and (direction < 0 or moving)  # without fail
+        unknown = len(medians) < 2 or (math.isnan(curve.kappa0) and moving)
+        verdict, p, words, shown = UNDECIDED, math.nan, "", every
         if unknown or below:
-            neither = UNDECIDED if unknown or direction > 0 else VACUOUS
-            why = "κ₀ = ∞" if below else "κ₀ unresolved" if math.isnan(kappa0) else ""
-            spread = "; ".join(filter(None, (spread, why)))
-            yield judged(setting, quantity, expected, ratio, spread, neither)
-            continue
-        beyond = direction * (kappa - kappa0) > 0
-        yield Finding(
-            f"{where}, L = {interval(depth)}", quantity, expected, ratio, spread,
-            moving and beyond.all(), moving and beyond[-1],
+            verdict = UNDECIDED if unknown or direction > 0 else VACUOUS
+            words = "κ₀ = ∞" if below else "κ₀ unresolved" if math.isnan(curve.kappa0) else ""
+        else:
+            verdict, p, words = _moves_beyond(curve, direction)
+            shown = list(medians.index)
+        lost = f"κ unresolved at L = {left_out}" if left_out else ""
+        yield judged(
+            f"{curve.where}, L = {interval(shown)}", quantity, expected, ratio,
+            "; ".join(filter(None, (lost, words))), verdict, p,
         )  # fmt: skip
 
 
-@CLAIMS.add("F-tanh", "ICLR §1, on its Appendix F", "tanh lowers κ, the more the deeper.")
-def tanh_lowers_kappa(fig_activations_ntk: Table) -> Findings:
-    return _against_depth(fig_activations_ntk, "tanh", -1)
+def _moves_beyond(curve: _Activation, direction: int) -> tuple[str, float, str]:
+    """The verdict, p of a contradiction and the words of `_against_depth`."""
+    logs = curve.logs
+    kappa0 = math.log(curve.kappa0) if curve.kappa0 == curve.kappa0 else math.nan
+    beyond = direction * (logs - kappa0)
+    means = direction * logs.mean().to_numpy()
+    if curve.infinite:
+        moves = trend.Trend(trend.exactly_rising(means))
+        ends = beyond.mean()
+        there = over_seeds.Tested(HOLDS if (ends > 0).all() else FAILS, math.nan, "")
+        last = HOLDS if ends.iloc[-1] > 0 else FAILS
+    else:
+        variances, freedom = trend.by_depth(logs.to_numpy())
+        moves = trend.rising(means, len(logs), variances, freedom)
+        there = over_seeds.above_zero(beyond)
+        last = over_seeds.above_zero(beyond.iloc[:, -1:]).verdict
+    words = [there.words]
+    if not math.isnan(moves.p):
+        confirmed = sum(step < LEVEL for step in moves.steps)
+        words.append(f"{confirmed} of {len(moves.steps)} steps confirmed, {chance(moves.p)}")
+    tested = [p for p in (moves.p, there.p) if not math.isnan(p)]
+    p = min(1.0, len(tested) * min(tested)) if tested else math.nan
+    if there.verdict == FAILS and moves.verdict == last == HOLDS:
+        verdict = CORRECTED
+    elif FAILS in (moves.verdict, there.verdict):
+        verdict = FAILS if math.isnan(p) or p < LEVEL else UNDECIDED
+    else:
+        order = (HOLDS, UNCONTRADICTED, UNDECIDED)
+        verdict = max(moves.verdict, there.verdict, key=order.index)
+    return verdict, p, ", ".join(filter(None, words))
+
+
+ON_ACTIVATIONS = "sweeps/activations, drawn in fig_activations_ntk"
+
+
+@CLAIMS.add(
+    "F-tanh", "ICLR §1, on its Appendix F", "tanh lowers κ, the more the deeper.",
+    artefact=ON_ACTIVATIONS,
+)  # fmt: skip
+def tanh_lowers_kappa(activations: Table) -> Findings:
+    return _against_depth(activations, "tanh", -1)
 
 
 @CLAIMS.add(
     "F-sigmoid", "ICLR §1, on its Appendix F", "sigmoid raises κ, the more the deeper.",
     "κ rises with every layer; after the first it can still be below κ₀.",
+    artefact=ON_ACTIVATIONS,
 )  # fmt: skip
-def sigmoid_raises_kappa(fig_activations_ntk: Table) -> Findings:
-    return _against_depth(fig_activations_ntk, "sigmoid", +1)
+def sigmoid_raises_kappa(activations: Table) -> Findings:
+    return _against_depth(activations, "sigmoid", +1)
 
 
 @CLAIMS.add(
     "7-others", "v1 §7; newest conclusion: future work",
     "Similar results hold for other non-linear activations.",
     "They hold for GELU and tanh; not for sigmoid, nor at finite width for a deep network of"
-    " ReLU².", conjecture=True,
+    " ReLU².", kind=BELIEF, artefact=ON_ACTIVATIONS,
 )  # fmt: skip
-def others_are_better(fig_activations_ntk: Table) -> Findings:
+def others_are_better(activations: Table) -> Findings:
     """Every activation but ReLU and linear, deepest network. A lower bound above κ₀ decides."""
-    for name, where, kappa0, curve in _of_activations(fig_activations_ntk):
-        if name in ("relu", "linear"):
+    for curve in _of_activations(activations):
+        if curve.name in ("relu", "linear"):
             continue
-        deepest = curve.iloc[-1]
-        kappa, verdict, spread = deepest.kappa_median, "", ""
-        if deepest.unresolved:
-            kappa, spread = deepest.kappa_lower_bound, "unresolved, a lower bound"
-            verdict = FAILS if kappa > kappa0 else UNDECIDED
+        depth = curve.rows.depth.max()
+        deepest = curve.rows[curve.rows.depth == depth]
+        lost = deepest[deepest.verdict == "unresolved"]
+        kappa, p, spread = _median(deepest), math.nan, ""
+        verdict = _below(kappa, curve.kappa0)
+        if len(lost):
+            kappa, spread = lost.kappa_lower.min(), "unresolved, a lower bound"
+            verdict = FAILS if kappa > curve.kappa0 else UNDECIDED
+        elif not curve.infinite and verdict in (HOLDS, FAILS):
+            away = math.log(curve.kappa0) - curve.logs[[depth]]
+            verdict, p, spread = over_seeds.above_zero(away)
         yield judged(
-            f"{where}, L = {deepest.depth}", f"κ of {ACTIVATIONS[name].title} / κ₀", "< 1",
-            short(kappa / kappa0), spread, verdict or _below(kappa, kappa0),
+            f"{curve.where}, L = {depth}", f"κ of {ACTIVATIONS[curve.name].title} / κ₀", "< 1",
+            short(kappa / curve.kappa0), spread, verdict, p,
         )  # fmt: skip
 
 
@@ -489,14 +608,49 @@ def _of_architectures(table: Table) -> Iterator[tuple[str, Table, Table | None]]
     "With biases, residual, normalised and convolutional, too: κ with ReLU is below κ without.",
 )  # fmt: skip
 def better_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
-    """By medians. A κ without ReLU that is unresolved is larger than its bound, which decides."""
+    """A κ without ReLU that is unresolved is larger than its bound, which decides; it has no
+    spread."""
     for where, relu, linear in _of_architectures(fig_architectures):
         if linear is not None:
             lost = relu.index[relu.unresolved > 0]
             ratio = (relu.kappa_median / linear.kappa_median).dropna().drop(lost, errors="ignore")
             note = f"κ of ReLU unresolved at L = {', '.join(map(str, lost))}" if len(lost) else ""
             if len(ratio):
-                yield bounded(where, "κ of ReLU / of linear, over L ≥ 1", ratio, "< 1", note)
+                pairs = [(relu.loc[L], linear.loc[L]) for L in ratio.index]
+                verdict, p, words = _all_below(pairs)
+                yield judged(
+                    where, "κ of ReLU / of linear, over L ≥ 1", "< 1", interval(ratio),
+                    "; ".join(filter(None, (note, words))), verdict, p,
+                )  # fmt: skip
+
+
+def _all_below(pairs: list[tuple[pd.Series, pd.Series]]) -> over_seeds.Tested:
+    """Whether the first κ of each pair of rows of fig_architectures is below the second, by
+    mean and standard deviation of log κ."""
+    found = [_less(*pair) for pair in pairs]
+    seeds = min(int(min(first.seeds, second.seeds)) for first, second in pairs)
+    if seeds < 2:
+        return over_seeds.Tested(UNDECIDED, math.nan, over_seeds.ONE_SEED)
+    less, more = np.transpose(found)
+    p = min(1.0, len(more) * more.min())
+    verdict = FAILS if p < LEVEL else HOLDS if (less < LEVEL).all() else UNDECIDED
+    words = {HOLDS: f"confirmed, {chance(less.max(), len(less) > 1)}",
+             FAILS: f"contradicted, {chance(p)}"}  # fmt: skip
+    return over_seeds.Tested(
+        verdict, p, f"{seeds} seeds, {words.get(verdict, f'not confirmed, {chance(less.max())}')}"
+    )
+
+
+def _less(first: pd.Series, second: pd.Series) -> tuple[float, float]:
+    """p of the first κ below the second, and of it above. By the moments of log-normal κ; all
+    kernels of a seed count as one."""
+    if second.unresolved > 0:  # above its bound
+        return (0.0, 1.0) if first.kappa_median < second.kappa_median else (1.0, 1.0)
+    rows = [(row.kappa_mean, np.nan_to_num(row.kappa_std)) for row in (first, second)]
+    logs = [math.log1p((std / mean) ** 2) for mean, std in rows]
+    means = [math.log(mean) - log / 2 for (mean, _), log in zip(rows, logs, strict=True)]
+    seeds = int(min(first.seeds, second.seeds))
+    return over_seeds.difference(means, np.sqrt(logs), max(seeds, 2))[:2]
 
 
 @CLAIMS.add(
@@ -505,34 +659,39 @@ def better_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
     "Not in residual networks of these factors.",
 )  # fmt: skip
 def falls_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
-    """By medians over initialisations and blocks."""
     for where, relu, _ in _of_architectures(fig_architectures):
         resolved = relu[relu.unresolved == 0].sort_index()
         if len(resolved) > 1:
             low, high = resolved.index[0], resolved.index[-1]
             ratio = resolved.kappa_median[high] / resolved.kappa_median[low]
-            yield bounded(where, f"κ(L = {high})/κ(L = {low})", ratio, "< 1")
+            verdict, p, words = _all_below([(resolved.loc[high], resolved.loc[low])])
+            quantity = f"κ(L = {high})/κ(L = {low})"
+            yield judged(where, quantity, "< 1", short(ratio), words, verdict, p)
 
 
 @CLAIMS.add(
-    "newest-2.1", "newest Remark 2.1", "With biases, results may be others.", conjecture=True,
+    "newest-2.1", "newest Remark 2.1", "With biases, results may be others.", kind=BELIEF,
 )  # fmt: skip
 def others_with_biases(fig_architectures: Table) -> Findings:
     """Supported where one of two results ends: κ of ReLU below that of linear, and falling."""
     biases = fig_architectures[fig_architectures.architecture == "biases"]
     for where, relu, linear in _of_architectures(biases):
-        resolved = relu.kappa_median[relu.unresolved == 0].sort_index()
+        resolved = relu[relu.unresolved == 0].sort_index()
         if linear is not None and len(resolved) > 1:
-            to_linear = (resolved / linear.kappa_median).max()
-            falls = resolved.iloc[-1] / resolved.iloc[0]
+            kappas = resolved.kappa_median
+            largest = max((kappas / linear.kappa_median).max(), kappas.iloc[-1] / kappas.iloc[0])
+            pairs = [(resolved.loc[L], linear.loc[L]) for L in resolved.index]
+            pairs.append((resolved.iloc[-1], resolved.iloc[0]))
+            results, _, words = _all_below(pairs)
             quantity = "largest of: κ of ReLU / of linear; κ of the deepest / of the shallowest"
-            yield bounded(where, quantity, max(to_linear, falls), "> 1")
+            ends = {HOLDS: FAILS, FAILS: HOLDS}.get(results, UNDECIDED)
+            yield judged(where, quantity, "> 1", short(largest), words, ends)
 
 
 @CLAIMS.add(
     "newest-fig-6", "newest Appendix B and Fig. 6",
     "At each of four scales of the weights, similar inputs are separated better, φ > θ.",
-    artefact="claims and fig_weight_scale",
+    artefact="claims and fig_weight_scale", kind=THEOREM,
 )  # fmt: skip
 def weight_scale(fig_weight_scale: Table) -> Findings:
     """Of ReLU networks, at several depths; of the figure, how far apart its four curves are."""
@@ -592,7 +751,7 @@ def _infinite_depth(
 
 @CLAIMS.add(
     "7-orthogonal", "v1 and ICLR §7", "At infinite depth all gradients become orthogonal, φ → 90°.",
-    "φ → arccos(1/4) ≈ 75.52° (newest Thm 3.5).", 7, conjecture=True,
+    "φ → arccos(1/4) ≈ 75.52° (newest Thm 3.5).", 7, kind=BELIEF,
 )  # fmt: skip
 def orthogonal(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "phi_deg", 90, 0.01)
@@ -600,7 +759,7 @@ def orthogonal(fig_infinite_depth: Table) -> Findings:
 
 @CLAIMS.add(
     "7-kappa-1", "v1 and ICLR §7", "At infinite depth κ → 1.",
-    "κ → (n + 3)/3 for inputs of norm 1.", 7, conjecture=True,
+    "κ → (n + 3)/3 for inputs of norm 1.", 7, kind=BELIEF,
 )  # fmt: skip
 def perfectly_conditioned(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "kappa", 1, 0.002)
@@ -608,7 +767,7 @@ def perfectly_conditioned(fig_infinite_depth: Table) -> Findings:
 
 @CLAIMS.add(
     "newest-3.5", "newest Thm 3.5",
-    "At infinite depth φ → arccos(1/4) ≈ 75.52°, whatever the inputs.",
+    "At infinite depth φ → arccos(1/4) ≈ 75.52°, whatever the inputs.", kind=THEOREM,
 )  # fmt: skip
 def angle_at_infinite_depth(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "phi_deg", None, 0.01)
@@ -616,60 +775,106 @@ def angle_at_infinite_depth(fig_infinite_depth: Table) -> Findings:
 
 @CLAIMS.add(
     "newest-4.3", "newest Thm 4.3", "At infinite depth κ → (n + 4)/3, for inputs of norm 1.",
-    "κ → (n + 3)/3 for inputs of norm 1.", 7,
+    "κ → (n + 3)/3 for inputs of norm 1.", 7, kind=THEOREM,
 )  # fmt: skip
 def kappa_at_infinite_depth(fig_infinite_depth: Table) -> Findings:
     return _infinite_depth(fig_infinite_depth, "kappa", None, 0.002, corrects=True)
 
 
+ON_WIDTHS = "sweeps/width, drawn in fig_width"
+QUANTITIES = {"kappa": "κ", "min_angle_deg": "min φ"}
+
+
+def _by_seed(rows: Table, column: str, by: str) -> Table:
+    """Logarithms of κ or min φ, a row for each seed, means over blocks."""
+    logs = rows.assign(value=np.log(rows[column]))
+    return logs.pivot_table("value", "seed", by, aggfunc="mean").dropna()
+
+
 @CLAIMS.add(
     "7-finite-width", "v1 and ICLR §7",
-    "As the width grows, κ and φ tend to those at infinite width.",
+    "As the width grows, κ and φ tend to those at infinite width.", artefact=ON_WIDTHS,
 )  # fmt: skip
-def towards_infinite_width(fig_width: Table) -> Findings:
-    quantities = {"kappa_median": "κ/κ(∞)", "min_angle_deg_mean": "min φ/min φ(∞)"}
-    relu = fig_width[(fig_width.activation == "relu") & (fig_width.unresolved == 0)]
-    for (dataset, depth), rows in relu.groupby(["dataset", "depth"], sort=False):
-        limit = rows[np.isinf(rows.width)]
-        finite = rows[np.isfinite(rows.width)].set_index("width").sort_index()
-        if limit.empty or len(finite) < 2:
+def towards_infinite_width(width: Table) -> Findings:
+    """Confirmed where the widest networks are nearer to the limit than the narrowest beyond the
+    spread of the seeds, and within a third of that distance or 5 % of it; contradicted where they
+    are farther, or so far beyond the spread."""
+    relu = width[width.activation == "relu"]
+    for (dataset, depth), every in relu.groupby(["dataset", "depth"], sort=False):
+        lost = every[every.verdict == "unresolved"].width
+        rows = every[~every.width.isin(lost)]
+        limit, finite = rows[np.isinf(rows.width)], rows[np.isfinite(rows.width)]
+        if limit.empty or finite.width.nunique() < 2:
             continue
-        for column, words in quantities.items():
-            ratio = finite[column] / limit[column].iloc[0]
-            off = (ratio - 1).abs()
-            if np.isfinite(off).all():
-                yield Finding(
+        for column, words in QUANTITIES.items():
+            shown = finite.groupby("width")[column]
+            shown = (shown.median() if column == "kappa" else shown.mean()) / (
+                limit[column].median() if column == "kappa" else limit[column].mean()
+            )
+            away = _by_seed(finite, column, "width") - np.log(limit[column]).mean()
+            if np.isfinite(away).all(axis=None):
+                verdict, p, spread = _approaches(away)
+                yield judged(
                     f"{title(dataset)}, L = {depth}, n = {rows.n.iloc[0]}",
-                    f"{words} at m = {', '.join(f'{width:g}' for width in ratio.index)}", "→ 1",
-                    ", ".join(f"{value:.2f}" for value in ratio), "",
-                    off.iloc[-1] < max(off.iloc[0] / 3, 0.05),
+                    f"{words}/{words}(∞) at m = {', '.join(f'{m:g}' for m in shown.index)}", "→ 1",
+                    ", ".join(f"{value:.2f}" for value in shown), spread, verdict, p,
                 )  # fmt: skip
+
+
+def _approaches(away: Table) -> over_seeds.Tested:
+    """away: logarithms of ratios to the limit, by seed and width."""
+    if len(away) < 2:
+        return over_seeds.Tested(UNDECIDED, math.nan, over_seeds.ONE_SEED)
+    first, last = away.iloc[:, 0], away.iloc[:, -1]
+    allowed = max(abs(first.mean()) / 3, NEAR)
+    (gap, back), near = (
+        over_seeds.one_sided(abs(first.mean()) - np.sign(last.mean()) * last),
+        over_seeds.within(last.to_frame(), -allowed, allowed),
+    )
+    p = min(1.0, 2 * min(float(back), near.p))
+    words = f"{len(away)} seeds, nearer at the end: {chance(float(gap))}"
+    if p < LEVEL:
+        return over_seeds.Tested(FAILS, p, words)
+    if near.verdict == HOLDS and gap < LEVEL:
+        return over_seeds.Tested(HOLDS, p, words)
+    return over_seeds.Tested(UNCONTRADICTED if gap < LEVEL else UNDECIDED, p, words)
 
 
 @CLAIMS.add(
     "7-large-width", "v1 and ICLR §7",
     "The main results hold at finite but large width, too: κ falls and φ grows with depth.",
-    conjecture=True,
+    kind=BELIEF, artefact=ON_WIDTHS,
 )  # fmt: skip
-def main_results_at_large_width(fig_width: Table) -> Findings:
-    """At the largest width of the sweep, whose seeds are too few for a test: by the medians.
-    Depths with an unresolved κ are left out; their min φ is known."""
-    relu = fig_width[(fig_width.activation == "relu") & np.isfinite(fig_width.width)]
-    for dataset, rows in relu.groupby("dataset", sort=False):
-        widest = rows[rows.width == rows.width.max()].sort_values("depth")
-        if len(widest) < 2:
+def main_results_at_large_width(width: Table) -> Findings:
+    """At the largest width of the sweep. Depths with an unresolved κ are left out; their min φ is
+    known."""
+    relu = width[(width.activation == "relu") & np.isfinite(width.width)]
+    for dataset, every in relu.groupby("dataset", sort=False):
+        widest = every[every.width == every.width.max()]
+        if widest.depth.nunique() < 2:
             continue
-        resolved = widest[widest.unresolved == 0]
-        left_out = ", ".join(map(str, widest.depth[widest.unresolved > 0]))
+        lost = sorted(widest[widest.verdict == "unresolved"].depth.unique())
+        resolved = widest[~widest.depth.isin(lost)]
         where = f"{title(dataset)}, m = {widest.width.iloc[0]:g}, n = {widest.n.iloc[0]}"
-        for column, words, direction, rows in (
-            ("kappa_median", "κ", -1, resolved),
-            ("min_angle_deg_mean", "min φ (degrees)", +1, widest),
-        ):
-            note = f"κ unresolved at L = {left_out}" if left_out and rows is resolved else ""
-            yield Finding(
-                where, f"{words} at L = {', '.join(map(str, rows.depth)) or '–'}",
-                "falls" if direction < 0 else "grows", ", ".join(map(short, rows[column])), note,
-                (direction * rows[column].diff().dropna() > 0).all(),
-                neither=UNDECIDED if len(rows) < 2 else "",
+        for column, direction, rows in (("kappa", -1, resolved), ("min_angle_deg", +1, widest)):
+            shown = rows.groupby("depth")[column]
+            shown = shown.median() if column == "kappa" else shown.mean()
+            logs = _by_seed(rows, column, "depth")
+            words, found = [], trend.Trend(UNDECIDED)
+            if len(shown) > 1:
+                found = trend.rising(
+                    direction * logs.mean().to_numpy(), len(logs), *trend.by_depth(logs.to_numpy())
+                )
+                words.append(over_seeds.ONE_SEED if len(logs) == 1 else f"{len(logs)} seeds")
+                if not math.isnan(found.p):
+                    confirmed = sum(step < LEVEL for step in found.steps)
+                    words.append(f"{confirmed} of {len(found.steps)} steps confirmed")
+            if lost and column == "kappa":
+                words.append(f"κ unresolved at L = {', '.join(map(str, lost))}")
+            unit = " (degrees)" if column == "min_angle_deg" else ""
+            depths = ", ".join(map(str, shown.index)) or "–"
+            yield judged(
+                where, f"{QUANTITIES[column]}{unit} at L = {depths}",
+                "falls" if direction < 0 else "grows", ", ".join(map(short, shown)),
+                ", ".join(words), found.verdict, found.p,
             )  # fmt: skip

@@ -11,7 +11,9 @@ seeds one σ is taken for all depths.
   estimates σ anew. This is the likelihood-ratio test of order (Robertson, Wright and Dykstra,
   1988). It sums up a slow drift over many depths as well as one step, which tests of adjacent
   depths do not. A curve is rejected at p < 5 %; between 5 and 10 % nothing is decided.
-- Confirmation: the change from the first depth to the last, by Student's t, p < 5 %.
+- Confirmation: each step, by Student's t, p < 5 % (all are needed: no correction). If only the
+  change from the first depth to the last is confirmed, and no contradiction found, the curve is
+  not contradicted.
 
 Neither level is exact. p is taken at the nearest monotone curve; at the least favourable one, which
 is flat, the test would find far fewer violations. So of curves that are flat, or flat after a rise,
@@ -19,21 +21,30 @@ is flat, the test would find far fewer violations. So of curves that are flat, o
 slower while σ grows by a factor of nine.
 
 Power, of five seeds (`benchmarks/trends.py` simulates it; docs/claims.md has the table): a
-violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and passes in at most 5; where σ differs by
-a factor of nine, in 85 to 95, and passes in 6 at most. Fewer seeds find less: with fewer than FULL,
-means that are not monotone decide nothing unless they are rejected, and one seed decides nothing.
+violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and not contradicted in at most 5; where σ
+differs by a factor of nine, in 85 to 95, and 6 at most. Fewer seeds find less: with fewer than
+FULL, means that are not monotone decide nothing unless they are rejected, and one seed decides
+nothing.
 Exact curves, as at infinite width, are judged step by step.
 """
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import polygamma
 from scipy.stats import t
 
-from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNDECIDED
+from ntkcond.artefacts.claims.claim import (
+    DOUBT,
+    FAILS,
+    HOLDS,
+    LEVEL,
+    UNCONTRADICTED,
+    UNDECIDED,
+)
 
-LEVEL = 0.05  # of a contradiction, and of a confirmation
-DOUBT = 0.10  # of a contradiction: below, nothing is decided
 FULL = 5  # seeds, of which the power is known
 DRAWS = 2000  # that simulate the distributions
 LEAST = 0.02  # of a depth's variance, of the mean variance
@@ -123,22 +134,45 @@ def exactly_rising(means: ArrayLike) -> str:
     return HOLDS if (np.diff(means) > 0).all() else FAILS
 
 
-def rising(means: ArrayLike, seeds: int, variances: ArrayLike, freedom: float) -> str:
-    """The verdict on a curve of means over seeds that should rise, from `by_depth`'s variances.
+class Trend(NamedTuple):
+    """verdict; p: of a contradiction, NaN without a test; steps: p of the confirmation of each."""
+
+    verdict: str
+    p: float = math.nan
+    steps: tuple[float, ...] = ()
+
+
+def rising(means: ArrayLike, seeds: int, variances: ArrayLike, freedom: float) -> Trend:
+    """Whether a curve of means over seeds that should rise does, from `by_depth`'s variances.
 
     Means that are not finite do not rise.
     """
     means = np.asarray(means, dtype=np.float64)
     if not np.isfinite(means).all():
-        return FAILS
+        return Trend(FAILS)
     if seeds == 1:
-        return UNDECIDED
+        return Trend(UNDECIDED)
     if not np.nansum(variances):
-        return exactly_rising(means)
-    probability = contradiction(means, variances, freedom)
+        return Trend(exactly_rising(means))
+    probability = max(contradiction(means, variances, freedom), 1 / DRAWS)
+    known = moderated(variances, freedom)
+    steps = tuple(
+        _growth(known, variances, freedom, means, i, i + 1) for i in range(len(means) - 1)
+    )
     if probability < LEVEL:
-        return FAILS
-    ends = moderated(variances, freedom)[[0, -1]]
-    growth = (means[-1] - means[0]) / np.sqrt(ends.sum())
+        return Trend(FAILS, probability, steps)
+    if all(p < LEVEL for p in steps):
+        return Trend(HOLDS, probability, steps)
     agrees = probability >= DOUBT and (seeds >= FULL or (np.diff(means) >= 0).all())
-    return HOLDS if agrees and t.sf(growth, 2 * freedom) < LEVEL else UNDECIDED
+    grows = _growth(known, known, freedom, means, 0, -1) < LEVEL
+    return Trend(UNCONTRADICTED if agrees and grows else UNDECIDED, probability, steps)
+
+
+def _growth(
+    known: np.ndarray, own: ArrayLike, freedom: float, means: np.ndarray, first: int, last: int
+) -> float:
+    """p of a confirmation that the curve is higher at the last of two depths than at the first. Of
+    a depth's own variance and the moderated one the larger counts."""
+    variances = np.fmax(known, own)
+    growth = (means[last] - means[first]) / math.sqrt(variances[first] + variances[last])
+    return float(t.sf(growth, 2 * freedom))

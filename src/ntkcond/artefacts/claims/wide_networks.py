@@ -12,8 +12,23 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import binomtest
 
-from ntkcond.artefacts.claims.claim import Claim, Claims, Finding, Findings, Test, short
+from ntkcond.artefacts.claims.claim import (
+    FAILS,
+    HOLDS,
+    LEVEL,
+    SLIP,
+    UNDECIDED,
+    Claim,
+    Claims,
+    Finding,
+    Findings,
+    Test,
+    chance,
+    judged,
+    short,
+)
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
@@ -150,7 +165,7 @@ CLAIMS = Claims([
         _norm("linear embedding", 1)),
     Claim("3.1-gradient", LINEAR_GRADIENT,
         "Gradients of wide linear networks have the norm ‖∇f̄(x)‖ = (L+1)‖x‖.",
-        _norm("linear gradient", *GRADIENT_NORM), "√(L+1)‖x‖ (v1, Eq. 21).", 1),
+        _norm("linear gradient", *GRADIENT_NORM), "√(L+1)‖x‖ (v1, Eq. 21).", 1, kind=SLIP),
     Claim("3.1-theta", LINEAR, "Wide linear networks keep the angles of embeddings: θ̄ˡ = θ.",
         _angle("linear embedding", ANGLES)),
     Claim("3.1-phi", LINEAR_GRADIENT,
@@ -165,20 +180,20 @@ CLAIMS = Claims([
     Claim("4.4-phi", GRADIENT, "In wide ReLU networks cos φ is the sum of Eq. 10.",
         _angle("relu gradient", gradient_angle(ANGLES, INFINITELY_WIDE))),
     Claim("4.4-norm", GRADIENT, "In wide ReLU networks ‖∇f(x)‖ = (L+1)‖x‖.",
-        _norm("relu gradient", *GRADIENT_NORM), "√(L+1)‖x‖ (v1, Eq. 39).", 1),
+        _norm("relu gradient", *GRADIENT_NORM), "√(L+1)‖x‖ (v1, Eq. 39).", 1, kind=SLIP),
     Claim("4.4-proof", "v1 Appendix D.4, Eq. 36; newest likewise",
         "In the proof of Thm 4.4, ⟨δˡ(x), δˡ(z)⟩ is the product of 1 − θˡ′/π from l−1 to L+1.",
         lambda _: [_tends(
             SETTING.replace("l = L", "l = 1, L"), "⟨δ¹(x), δ¹(z)⟩", _measured()["relu delta"],
             _product(DEPTH + 2), _product(DEPTH),
-        )], "From l−1 to L−1, as Eq. 37 has it."),
+        )], "From l−1 to L−1, as Eq. 37 has it.", kind=SLIP),
 ])  # fmt: skip
 
 
 @CLAIMS.add(
     "3.2-kernel", "v1 and ICLR Cor. 3.2, newest Cor. 2.4",
     "The NTK of wide linear networks is (L+1)² G.",
-    "(L+1) G (v1, Eq. 21). Either way κ̄ = κ₀.", 2,
+    "(L+1) G (v1, Eq. 21). Either way κ̄ = κ₀.", 2, kind=SLIP,
 )  # fmt: skip
 def linear_kernel() -> Findings:
     yield _tends(SETTING, "K̄ᵢⱼ/Gᵢⱼ", _measured()["linear kernel"], (DEPTH + 1) ** 2, DEPTH + 1)
@@ -275,21 +290,29 @@ MANY = 0.95  # "with high probability"
     "At finite width, too, φ > θ for small θ with high probability, where m = Ω(1/θ²).",
 )  # fmt: skip
 def separated_at_finite_width() -> Findings:
-    """The share of networks, which grows with m θ²."""
+    """The share of networks, which grows with m θ²; the last by the binomial distribution."""
     for theta, widths in CLOSE.items():
         x = np.array([[1.0, 0.0], [math.cos(theta), math.sin(theta)]])
-        shares = []
+        shares, draws = [], 0
         for width in widths:
             kernels = _many_kernels(x, width, 2000 if width <= 25 else 100)
             lengths = np.sqrt(kernels[:, 0, 0] * kernels[:, 1, 1])
             dead = lengths == 0  # no gradient, no angle: not separated
             cosine = kernels[:, 0, 1] / np.where(dead, 1, lengths)
+            draws = len(kernels)
             shares.append(np.mean((cosine < math.cos(theta)) & ~dead))
-        yield Finding(
+        successes = round(shares[-1] * draws)
+        above, below = (
+            binomtest(successes, draws, MANY, alternative=side).pvalue
+            for side in ("greater", "less")
+        )
+        grows = (np.diff(shares) >= 0).all()
+        yield judged(
             f"L = {DEPTH}, θ = {theta:g}, m θ² = 0.04, 0.25, 1, 4", "share of networks with φ > θ",
             "→ 1", ", ".join(f"{share:.2f}" for share in shares),
-            f"m = {', '.join(map(str, widths))}",
-            (np.diff(shares) >= 0).all() and shares[-1] >= MANY,
+            f"m = {', '.join(map(str, widths))}; {draws} networks, share > {MANY}:"
+            f" {chance(above)}",
+            FAILS if below < LEVEL else HOLDS if grows and above < LEVEL else UNDECIDED, below,
         )  # fmt: skip
 
 
@@ -319,6 +342,7 @@ def _many_kernels(x: np.ndarray, width: int, draws: int) -> np.ndarray:
 @CLAIMS.add(
     "C.1-proof", "v1 Appendix E.1, Eq. 47; newest likewise",
     "In the proof of Lemma C.1, P[|AᵀA/m − I| ≥ ε] ≤ Var/ε.", "Var/ε² (Chebyshev).",
+    kind=SLIP,
 )  # fmt: skip
 def chebyshev() -> Findings:
     """Of an entry of AᵀA/m off the diagonal, of variance 1/m."""
