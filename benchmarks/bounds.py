@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/bounds.py [--rounds 5]
 
 A ReLU network of L = 10, m = 512 on Gaussian samples of 784 features. In turn: the kernel alone,
-from factors (`MLP.gradients`, `empirical_ntk`); what is computed once for the weights of a seed; the
-factors with their errors less the factors alone. Budget: 0.6 of a kernel of 512 samples, 0.3 of
+from factors (`MLP.gradients`, `empirical_ntk`); what is computed once for the weights of a seed;
+factors with their errors, less the factors alone. Budget: 0.6 of a kernel of 512 samples, 0.3 of
 one of 2,000.
 """
 

@@ -11,7 +11,6 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -27,8 +26,6 @@ from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
 ByName = dict[str, list[Gradients]]  # of a parameter, for each output or use
-NOTHING = nullcontext()
-SKETCHES = 8  # by them alone, an error is taken for a tenth of itself once in 10⁷ times
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
@@ -172,23 +169,6 @@ class Differentiated:
                 self.by_jacobian |= set(self._layers[use.layer].names.values())
         return plain
 
-    def sketch(self, x: Tensor, outputs: range, mode: AbstractContextManager = NOTHING) -> Tensor:
-        """Inner products of the gradients with SKETCHES random directions of entries ±1, (SKETCHES,
-        n, outputs): how far two such sketches are apart tells how far the gradients are. mode: in
-        which gradients are computed."""
-        with mode:
-            found = self(x, outputs)
-        random = np.random.default_rng(0)
-        total = torch.zeros((), dtype=torch.float64, device=x.device)
-        for name in sorted(self.parameters):
-            size = self.parameters[name].numel()
-            signs = torch.from_numpy(2.0 * random.integers(0, 2, (SKETCHES, size)) - 1)
-            signs = signs.to(self.parameters[name])
-            total = total + torch.stack(
-                [torch.stack([g.along(s) for g in found[name]], 1) for s in signs]
-            )
-        return total
-
     def outputs(self, x: Tensor) -> Tensor:
         """(n, k), without a graph."""
         with torch.no_grad():
@@ -221,6 +201,12 @@ class Differentiated:
                 " choose fewer parameters"
             )
         return min(at_once, rows), rows
+
+    def checked_at_once(self, outputs: int, memory: float, n: int) -> int:
+        """How many samples are differentiated at once to be held against two other runs of them,
+        with the same memory."""
+        graph, backward, kept, _ = self._entries
+        return min(n, max(1, int(memory / (24 * (graph + outputs * (backward + kept))))))
 
     def _outputs(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
         """(n, k)."""
@@ -313,6 +299,27 @@ class Differentiated:
                     f = self._outputs(sample[None])[0, j]
                 rows.append(_gradients(f, [self.parameters[name] for name in own]))
             return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(own)}
+
+
+def distances(some: ByName, others: ByName) -> np.ndarray:
+    """Norms of the differences of all gradients of each sample, of all outputs together, (n,)."""
+    squared = [
+        one.apart(other)
+        for name in some
+        for one, other in zip(some[name], others[name], strict=True)
+    ]
+    return torch.stack(squared).sum(0).sqrt().cpu().numpy()
+
+
+def norms(gradients: ByName) -> np.ndarray:
+    """Norms of all gradients of each sample, of all outputs together, (n,)."""
+    squared = [g.squares() for each in gradients.values() for g in each]
+    return torch.stack(squared).sum(0).sqrt().cpu().numpy()
+
+
+def of_rows(gradients: ByName, index: Tensor) -> ByName:
+    """Those of some of the samples."""
+    return {name: [g.rows(index) for g in each] for name, each in gradients.items()}
 
 
 class _Precisions(TorchDispatchMode):

@@ -28,9 +28,17 @@ class Explicit(NamedTuple):
         """Their sum, (weights,)."""
         return self.values.sum(0)
 
-    def along(self, direction: Tensor) -> Tensor:
-        """Their inner products with a direction (weights,): (n,)."""
-        return self.values @ direction
+    def rows(self, index: Tensor) -> "Explicit":
+        """Those of some of the samples."""
+        return Explicit(self.values[index])
+
+    def squares(self) -> Tensor:
+        """Squared norms, (n,)."""
+        return (self.values**2).sum(1)
+
+    def apart(self, other: "Gradients") -> Tensor:
+        """Squared norms of the differences from others of the same samples, (n,)."""
+        return ((self.values - other.explicit()) ** 2).sum(1)
 
     @property
     def kept(self) -> int:
@@ -69,11 +77,30 @@ class Factored(NamedTuple):
         a, back = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.back))
         return (back.mT @ a).flatten()
 
-    def along(self, direction: Tensor) -> Tensor:
-        """Their inner products with a direction (weights,): (n,)."""
-        _, groups, _, outputs = self.back.shape
-        image = self.unfold(self.x) @ direction.reshape(groups, outputs, self.inputs).mT
-        return (image * self.back).sum((1, 2, 3))
+    def rows(self, index: Tensor) -> "Factored":
+        """Those of some of the samples."""
+        return self._replace(x=self.x[index], back=self.back[index])
+
+    def squares(self) -> Tensor:
+        """Squared norms, (n,)."""
+        if self.back.shape[2] > 1:
+            return (self.explicit() ** 2).sum(1)
+        a = self.unfold(self.x)
+        return ((a * a).sum((2, 3)) * (self.back * self.back).sum((2, 3))).sum(1)
+
+    def apart(self, other: "Gradients") -> Tensor:
+        """Squared norms of the differences from others of the same samples, (n,); with one position
+        from those of the factors: a′ b′ᵀ − a bᵀ = (a′ − a) b′ᵀ + a (b′ − b)ᵀ."""
+        if not isinstance(other, Factored) or self.back.shape[2] > 1:
+            return ((self.explicit() - other.explicit()) ** 2).sum(1)
+        a, b, moved = self.unfold(self.x), self.back, other.back
+        along, across = other.unfold(other.x) - a, moved - b
+
+        def dot(u: Tensor, v: Tensor) -> Tensor:
+            return (u * v).sum((2, 3))
+
+        squared = dot(along, along) * dot(moved, moved) + dot(a, a) * dot(across, across)
+        return (squared + 2 * dot(along, a) * dot(moved, across)).sum(1).clamp(min=0)
 
     @property
     def kept(self) -> int:

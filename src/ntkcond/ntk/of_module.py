@@ -18,14 +18,18 @@ from torch import Tensor, nn
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
-from ntkcond.ntk.differentiated import ByName, Differentiated
+from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
 from ntkcond.ntk.perturbation import COARSER, Perturbed, Plain, undecided
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
 DIFFERS = 1e-8  # relative: far above rounding
-FEW = 4  # samples in a small batch
+DEPENDS = (
+    "the gradient of a sample depends on the other samples of its batch, or changes from call to"
+    " call: the module's NTK is not defined"
+)
+FEW = 4  # samples that show how its gradients can be computed
 SAFETY = 4.0  # of what random errors change
 SATURATED = 0.03  # relative: a gradient that changes by more does so in no proportion to the errors
 
@@ -162,7 +166,7 @@ def kernel(
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
-    call to call, or depends on the other samples, as found by all samples in small batches.
+    call to call, or depends on the other samples, as found by half batches in another order.
 
     >>> import torch, ntkcond
     >>> network = torch.nn.Linear(3, 2)
@@ -190,7 +194,8 @@ def kernel(
         raise UserError(
             f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
         )
-    bound = _error(matrix, differentiated, samples, outputs, sizes[0])
+    at_once = differentiated.checked_at_once(len(outputs), memory, len(samples))
+    bound = _error(matrix, differentiated, samples, outputs, at_once)
     distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
     weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
     rank = min(distinct, weights)
@@ -339,25 +344,24 @@ def _error(
     """See `kernel`. Raises UserError if outputs or gradients of samples differ in other batches:
     they depend on the other samples, or on chance, also where outputs do not show it, as below a
     head of zeros."""
-    n, device = len(x), x.device
-    norms = np.sqrt(np.maximum(matrix.diagonal(), 0)).reshape(n, -1)  # (n, 1), or of each output
+    n, k = len(x), len(matrix) // len(x)
+    sizes = np.sqrt(np.maximum(matrix.diagonal(), 0).reshape(n, k).sum(1))
     squared, kinks = np.zeros(n), 0
     for number, part in enumerate(_parts(n, at_once)):
-        samples = x[part]
+        samples, size = x[part], sizes[part]
+        plain, perturbed = Plain(), Perturbed(number, x.device)
         with torch.random.fork_rng():
-            plain, perturbed = Plain(), Perturbed(number, device)
-            sketch = differentiated.sketch(samples, outputs, plain)
-            whole = differentiated.outputs(samples)
-            _compare_batches(differentiated, samples, outputs, sketch, whole, norms[part])
-            moved = differentiated.sketch(samples, outputs, perturbed)
-        away = ((moved - sketch) ** 2).mean(0).sqrt().cpu().numpy()  # (samples, outputs)
-        size = (sketch**2).mean(0).sqrt().cpu().numpy()
+            with plain:
+                gradients = differentiated(samples, outputs)
+            _compare_batches(differentiated, samples, outputs, gradients, size)
+            with perturbed:
+                moved = differentiated(samples, outputs)
+        away = distances(gradients, moved)
         at_kinks = undecided(plain, perturbed, len(samples)).numpy()
         kinks += int(at_kinks.sum())
-        lost = ~(away <= SATURATED * size) & ((away != 0) | ~np.isfinite(away))
-        lost |= (at_kinks > 0)[:, None]
+        lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
         error = np.where(lost, size + away, away / COARSER)
-        squared[part] = (np.nan_to_num(error, nan=math.inf) ** 2).sum(1)
+        squared[part] = np.nan_to_num(error, nan=math.inf) ** 2
     stages = 2 * differentiated.calls + 1
     terms = max(p.numel() for p in differentiated.parameters.values())
     weights = sum(p.numel() for p in differentiated.parameters.values())
@@ -368,32 +372,23 @@ def _error(
 
 
 def _compare_batches(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    sketch: Tensor,
-    f: Tensor,
-    norms: np.ndarray,
+    differentiated: Differentiated, x: Tensor, outputs: range, gradients: ByName, size: np.ndarray
 ) -> None:
-    """Holds gradients (their sketch) and outputs f of a batch against those in small batches, in
+    """Holds gradients of a batch, of norms `size`, and outputs against those of its halves, in
     another order."""
+    if (abs(norms(gradients) - size) > DIFFERS * size + TINY).any():  # in another batch
+        raise UserError(DEPENDS)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
+    f = differentiated.outputs(x)
     scale = float(f.abs().max())
-    allowed = DIFFERS * torch.from_numpy(norms.max(1)).to(sketch) * math.sqrt(len(outputs))
-    for part in _parts(len(x), FEW):
+    for part in _parts(len(x), -(-len(x) // 2)):
         some = order[part]
-        if not _close(differentiated.outputs(x[some]), f[some], DIFFERS * scale):
+        apart = float((differentiated.outputs(x[some]) - f[some]).abs().max())
+        if not apart <= DIFFERS * scale:
             raise UserError(
                 "the module's output for a sample depends on the others of its batch, or changes"
                 " from call to call: its NTK is not defined"
             )
-        apart = (differentiated.sketch(x[some], outputs) - sketch[:, some]).abs().amax((0, 2))
-        if (apart > 10 * allowed[some] + TINY).any():
-            raise UserError(
-                "the gradient of a sample depends on the other samples of its batch, or changes"
-                " from call to call: the module's NTK is not defined"
-            )
-
-
-def _close(a: Tensor, b: Tensor, allowed: float) -> bool:
-    return bool((a - b).abs().max() <= allowed)
+        away = distances(of_rows(gradients, some), differentiated(x[some], outputs))
+        if not (away <= DIFFERS * size[some.cpu().numpy()] + TINY).all():
+            raise UserError(DEPENDS)
