@@ -312,6 +312,7 @@ class Case(NamedTuple):
     exact: Callable[[], np.ndarray]
     by_inputs: bool = False  # the inputs alone prove that it is singular
     note: str = ""
+    single: bool = False  # float32 inside
 
 
 class NotFinite(Exception):
@@ -687,10 +688,13 @@ class Run:
             return value, None
         for name, kind in TORCH.items():
             if type(layer) is kind:
-                value, slope = activated(name, v, size)
-                self.back.append(lambda g: g * slope)
-                return value, None
+                return self._activation(name, v, size), None
         return v, size  # the identity
+
+    def _activation(self, name: str, v: np.ndarray, size: np.ndarray) -> np.ndarray:
+        value, slope = activated(name, v, size)
+        self.back.append(lambda g: g * slope)
+        return value
 
     def _linear(self, layer: nn.Linear, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w = exactly(layer.weight.detach())
@@ -814,8 +818,10 @@ def module_case(made: nn.Sequential, x: np.ndarray) -> Case:
     def found() -> Spectrum:
         return of_module.condition_number(made, torch.from_numpy(x))
 
-    parts = " ".join(type(step).__name__ for step in made)
-    return Case(found, lambda: module_kernel(made, x), False, f"{parts} n={len(x)} d={x.shape[1]}")
+    parts = [type(step) for step in made]
+    note = f"{' '.join(part.__name__ for part in parts)} n={len(x)} d={x.shape[1]}"
+    repeated = len(np.unique(x, axis=0)) < len(x)
+    return Case(found, lambda: module_kernel(made, x), repeated, note, single=Single in parts)
 
 
 KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
@@ -874,7 +880,7 @@ def _compared(kind: str, seed: int, case: Case, found: Spectrum) -> Verdict:
     ends = ends_of(case.exact, to_the_end=found.verdict != "unresolved")
     note = f"{case.note}: {found}; κ = {ends.kappa:.12g}"
     tiny = not 1e-280 < found.lambda_max < 1e300
-    cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * U
+    cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * (2.0**-24 if case.single else U)
     verdict = Verdict(kind, seed, found.verdict, cost, tiny, found.kinks > 0, note)
     if found.verdict == "singular":
         true = ends.smallest == 0 and not ends.indefinite and (case.by_inputs or not ends.beyond)
