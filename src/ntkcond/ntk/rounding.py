@@ -124,10 +124,11 @@ def _shape(activation: Activation) -> _Shape:
 
 
 class _Weights(NamedTuple):
-    """A weight matrix W in float32, and upper bounds on ‖W‖₂, ‖W‖_F, and the norms of its rows and
-    columns."""
+    """A weight matrix, W/scale in float32, and upper bounds on ‖W‖₂, ‖W‖_F, and the norms of its
+    rows and columns."""
 
     single: Array
+    scale: float
     spectral: float
     frobenius: float
     rows: float
@@ -139,13 +140,15 @@ def _prepared(w: Array) -> _Weights:
     functions = xp(w)
     largest = float(functions.max(functions.abs(w)))
     if not 0 < largest < math.inf:
-        return _Weights(_single(w), largest, largest, largest, largest)
+        return _Weights(_single(w), 1.0, largest, largest, largest, largest)
+    scale = 2.0 ** max(-1022, math.frexp(largest)[1] - 1)  # float32 has a shorter range
     small = _single(w / largest)
     squares = small * small
     rows, columns = (math.sqrt(float(functions.max(squares.sum(axis)))) for axis in (1, 0))
     frobenius = math.sqrt(float(squares.sum()))
     bounds = (_spectral_norm(small, frobenius), frobenius, rows, columns)
-    return _Weights(_single(w), *(SECOND_ORDER * largest * bound for bound in bounds))
+    bounds = (SECOND_ORDER * largest * bound for bound in bounds)
+    return _Weights(_single(w / scale), scale, *bounds)
 
 
 def _spectral_norm(w: Array, frobenius: float) -> float:
@@ -265,13 +268,14 @@ class _Pass:
         # together are at most `terms` vectors of norm ‖W‖ ‖α‖. Roundings of α count with them.
         steps = math.sqrt(terms + ELEMENTARY**2) * UNIT_ROUNDOFF * w.spectral * before.size
         steps /= math.sqrt(m)
-        unit = np.maximum(before.unit, steps)
+        came = w.scale * before.unit
+        unit = np.maximum(came, steps)
         unit = np.where((unit > 0) & np.isfinite(unit), unit, 1.0)
         noise = self._signs(len(unit), m, single)
         noise *= _column(steps / unit, noise)
         moved = before.noise.reshape(-1, terms) @ single  # of all passes in one product
         moved = moved.reshape(noise.shape)
-        moved *= _column(before.unit / unit, noise)
+        moved *= _column(came / unit, noise)
         noise += moved
         error = _Error(np.zeros(0), worst, certain, noise, unit, np.zeros(0))
         largest = to_numpy(xp(noise).max(xp(noise).abs(noise), axis=(0, 2))).astype(np.float64)
@@ -292,7 +296,8 @@ class _Pass:
 
     def gate(self, z: Array, slope: Array, arrived: _Arrived) -> "_Gate":
         """z: preactivations, (n, m), with an error; slope: σ′ of them, times the layer's scale."""
-        steepest = _largest(slope) / self.scale
+        # a smooth slope of zero has underflowed
+        steepest = _largest(slope) / self.scale + (TINY if self.shape.bend else 0.0)
         kinks: dict[str, list[_Kink]] = {}
         most: dict[str, np.ndarray] = {}
         for grade, each in arrived.each.items():
@@ -542,7 +547,7 @@ def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
     errors of S, of RᵀR as it is found, of Φ, and of its products."""
     factor = network.linear_factor(weights)
     of_stack, of_factor = _stack_error(network, weights, factor)
-    spectral = float(xp(factor).linalg.matrix_norm(factor, ord=2))
+    spectral = _largest_singular_value(factor)
     frobenius = float(xp(factor).linalg.matrix_norm(factor))
     d, transposed = len(factor), factor.T
     diagonal = network.depth == 0 or network.trainable == "first"
@@ -589,14 +594,15 @@ def _stack_error(
         for grade, errors in ((PROVED, column.worst), (MODEL, column.model())):
             moved = float(np.linalg.norm(errors))
             own = (relative[layer][grade] + ELEMENTARY * UNIT_ROUNDOFF) * _norm(product)
-            squared[grade] += ((moved + own) * norms[layer]) ** 2
+            step = (moved + own) * norms[layer]
+            squared[grade] += step * step  # ** raises OverflowError
     functions = xp(factor)
     stack = functions.concat([p * n for p, n in zip(products, norms, strict=True)])
     found = _norm(factor.T @ factor - stack.T @ stack)
     rows, total = len(stack) + len(factor), _norm(stack)
-    largest = float(functions.linalg.matrix_norm(factor, ord=2))
+    largest = _largest_singular_value(factor)
     of_factor = {
-        PROVED: found + 2 * rows * UNIT_ROUNDOFF * total**2,
+        PROVED: found + 2 * rows * UNIT_ROUNDOFF * total * total,
         MODEL: found + 2 * LAMBDA * math.sqrt(rows) * UNIT_ROUNDOFF * total * largest,
     }
     return {grade: math.sqrt(value) for grade, value in squared.items()}, of_factor
@@ -625,6 +631,12 @@ def _scaled(arrived: _Error, size: np.ndarray, scale: float, m: int) -> _Error:
         noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)
     worst, certain = scale * arrived.worst + rounded, scale * arrived.certain
     return _Error(size, worst, certain, noise, scale * arrived.unit, rounded)
+
+
+def _largest_singular_value(a: Array) -> float:
+    """NaN of a matrix that is not finite, on which LAPACK fails."""
+    finite = math.isfinite(float(_largest(a).max()))
+    return float(xp(a).linalg.matrix_norm(a, ord=2)) if finite else math.nan
 
 
 def _norm(a: Array) -> float:
