@@ -82,7 +82,6 @@ FLAWS = {
     "closed forms do not round": (
         "infinite width", 60, infinite_width, "rounding", lambda *_: 0.0
     ),
-    "no kinks of modules": ("module knots", 30, perturbation, "KINKS", {}),
     "modules do not round": ("module", 60, of_module, "SAFETY", 0.0),
 }  # fmt: skip
 
@@ -92,6 +91,13 @@ def test_a_planted_flaw_is_found(flaw, monkeypatch):
     kind, cases, where, name, value = FLAWS[flaw]
     monkeypatch.setattr(where, name, value)
     _assert_one_is_false(kind, cases)
+
+
+def test_kinks_of_modules_that_nobody_sees_are_found(monkeypatch):
+    """Not by their distances, nor by gradients that jump."""
+    monkeypatch.setattr(perturbation, "KINKS", {})
+    monkeypatch.setattr(of_module, "SATURATED", math.inf)
+    _assert_one_is_false("module knots", 30)
 
 
 def test_a_slope_that_cancels_is_found(monkeypatch):
