@@ -2,6 +2,7 @@
 
     .venv/bin/python tests/baseline.py check                 recomputes a sample, and compares
     .venv/bin/python tests/baseline.py check --sample 60 --seed 2 --datasets mnist
+    .venv/bin/python tests/baseline.py grades                of what grade today's verdicts are
     .venv/bin/python tests/baseline.py record                recomputes all, and writes the CSVs
 
 Real files are read from the folder NTKCOND_TEST_DATA; data sets that it lacks are left out. A job
@@ -263,6 +264,24 @@ def check(
     return wrong
 
 
+def grades(datasets: Iterable[str]) -> pd.DataFrame:
+    """How many of the kernels of n = 512 have which verdict and grade, with the largest error of
+    λ_min in units of it, by data set, activation and depth."""
+    rows = []
+    for job in KINDS["kernels"].jobs:
+        if job["dataset"] in datasets:
+            block = slice(job["block"] * job["n"], (job["block"] + 1) * job["n"])
+            x = samples_of(job["dataset"]).x[block]
+            options = {name: job[name] for name in ("activation", "depth")}
+            values = run_step(spectrum.main, {"x": x}, seeds=[job["seed"]], **options)
+            verdict, grade = (values[name][0, 0].decode() for name in ("verdict", "grade"))
+            error = values["lambda_min_error"][0, 0] / abs(values["lambda_min"][0, 0])
+            rows.append({**job, "verdict": verdict, "grade": grade, "relative_error": error})
+    columns = ["dataset", "activation", "depth", "verdict", "grade"]
+    groups = pd.DataFrame(rows).groupby(columns, sort=False)
+    return groups.relative_error.agg(["size", "max"]).reset_index()
+
+
 def available(datasets: Iterable[str]) -> list[str]:
     """Those whose files are at hand; prints a line on the others."""
     folder = os.environ.get("NTKCOND_TEST_DATA", "")
@@ -275,7 +294,7 @@ def available(datasets: Iterable[str]) -> list[str]:
 def main(words: Sequence[str] | None = None) -> int:
     """The command line; its exit status."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("command", choices=["record", "check"])
+    options.add_argument("command", choices=["record", "check", "grades"])
     options.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     options.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     options.add_argument("--sample", type=int, default=8, help="jobs of each kind")
@@ -286,6 +305,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if datasets != list(DATASETS):
             return 1
         record(a.kinds, FOLDER)
+        return 0
+    if a.command == "grades":
+        print(grades(datasets).to_csv(index=False), end="")
         return 0
     wrong = check(a.kinds, datasets, a.sample, a.seed, FOLDER)
     print("\n".join(wrong) or "all within their tolerances")

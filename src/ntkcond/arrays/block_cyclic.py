@@ -109,7 +109,7 @@ class Tiles:
     def squares(self) -> np.ndarray | None:
         """(1,), on rank 0: the sum of the squares of all entries of K."""
         i, j = self._diagonal
-        below = float(np.vdot(self.entries, self.entries))  # zeros above the diagonal
+        below = float(np.einsum("ij,ij->", self.entries, self.entries))  # zeros above the diagonal
         return self._sum(np.array([2 * below - float((self.entries[i, j] ** 2).sum())]))
 
     def add_to_diagonal(self, shift: float) -> None:

@@ -47,10 +47,8 @@ class Half(Symmetric):
     def squares(self) -> float:
         total = 0.0
         for panel in self.panels:
-            square, below = _square(panel), panel[panel.shape[1] :]
-            total += float(xp(panel).linalg.matrix_norm(square)) ** 2
-            if len(below):
-                total += 2 * float(xp(panel).linalg.matrix_norm(below)) ** 2
+            below = panel[panel.shape[1] :]
+            total += _sum_of_squares(_square(panel)) + 2 * _sum_of_squares(below)
         return total
 
     def add_to_diagonal(self, shift: float) -> None:
@@ -166,6 +164,13 @@ def _length(part: slice) -> int:
 def _mirror(square: Array) -> None:
     """What is above the diagonal becomes what is below, in place."""
     square[:] = xp(square).tril(square) + xp(square).tril(square, k=-1).T
+
+
+def _sum_of_squares(a: Array) -> float:
+    """Without a copy."""
+    if is_numpy(a):
+        return float(np.einsum("ij,ij->", a, a))
+    return float(xp(a).linalg.vector_norm(a)) ** 2
 
 
 def _square(panel: Array) -> Array:

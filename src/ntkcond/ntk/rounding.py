@@ -339,9 +339,8 @@ class _Pass:
         """Noise times the slope, and its unit."""
         largest = self.scale * gate.steepest
         safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        return error.noise * _single(
-            gate.slope / put(safe, gate.slope.device)[:, None]
-        ), error.unit * safe
+        relative = gate.slope / put(safe, gate.slope.device)[:, None]
+        return error.noise * _single(relative), error.unit * safe
 
     def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
         """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
@@ -375,13 +374,11 @@ class _Pass:
     ) -> tuple[Array, np.ndarray]:
         """And the noise of the slope itself, |σ″| times that of the preactivation."""
         functions, error = xp(gate.slope), gate.arrived.error
-        bend = (
-            functions.abs(gate.slope) * self.shape.relative
-            if self.shape.relative < math.inf
-            else None
-        )
         limit = self.scale * self.shape.bend
-        steep = arriving * limit if bend is None else arriving * functions.clip(bend, 0, limit)
+        steep = arriving * limit
+        if self.shape.relative < math.inf:
+            bend = functions.abs(gate.slope) * self.shape.relative
+            steep = arriving * functions.clip(bend, 0, limit)
         largest = np.broadcast_to(_largest(steep), unit.shape)
         safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
         own = error.unit * safe
