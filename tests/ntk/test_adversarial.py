@@ -10,12 +10,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
 from adversarial import CHEAP, KINDS, judged
+
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk import infinite_width, of_module, perturbation, rounding, spectrum
 
-CASES = int(os.environ.get("NTKCOND_TEST_CASES", 650))
+CASES = int(os.environ.get("NTKCOND_TEST_CASES", 560))
 SEED = int(os.environ.get("NTKCOND_TEST_SEED", 0))
 PRICE = 0.05  # of verdicts that could have been resolved
 # Neurons of one layer 10³⁰⁰ apart, where bounds by norms say nothing; and nothing but kinks
@@ -25,7 +25,8 @@ DEARER = {"scales": 0.15, "module knots": 1.0}
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_certificate_is_false_and_few_verdicts_are_lost(kind):
     outcomes, false, cheap, lost = Counter(), [], 0, []
-    for case in range(math.ceil(CASES / len(KINDS))):
+    cases = CASES / len(KINDS) * (0.5 if kind.startswith("module") else 1)  # which take longer
+    for case in range(math.ceil(cases)):
         verdict = judged(kind, 1_000_000 * SEED + case)
         outcomes[verdict.outcome] += 1
         if verdict.outcome in ("miss", "false"):
@@ -82,7 +83,6 @@ FLAWS = {
     "closed forms do not round": (
         "infinite width", 60, infinite_width, "rounding", lambda *_: 0.0
     ),
-    "no kinks of modules": ("module knots", 30, perturbation, "KINKS", {}),
     "modules do not round": ("module", 60, of_module, "SAFETY", 0.0),
 }  # fmt: skip
 
@@ -92,6 +92,12 @@ def test_a_planted_flaw_is_found(flaw, monkeypatch):
     kind, cases, where, name, value = FLAWS[flaw]
     monkeypatch.setattr(where, name, value)
     _assert_one_is_false(kind, cases)
+
+
+def test_kinks_of_modules_that_are_not_looked_for_are_found(monkeypatch):
+    monkeypatch.setattr(perturbation, "KINKS", {})
+    monkeypatch.setattr(of_module, "RUNS", (1, 1))  # more see the jumps
+    _assert_one_is_false("module knots", 100)
 
 
 def test_a_slope_that_cancels_is_found(monkeypatch):
