@@ -312,7 +312,7 @@ class Case(NamedTuple):
     exact: Callable[[], np.ndarray]
     by_inputs: bool = False  # the inputs alone prove that it is singular
     note: str = ""
-    single: bool = False  # float32 inside
+    unit: float = U  # of the lowest precision inside, or a stated relative error
 
 
 class NotFinite(Exception):
@@ -592,7 +592,8 @@ def matrix(rng: np.random.Generator) -> Case:
             return of_module.condition_number(given, error=error)
         return spectrum(given, KernelError.of_matrix(error), n)
 
-    return Case(found, lambda: exactly(truth), note=f"matrix {what} n={n}")
+    stated = U if not error else max(U, 10 * error / max(abs(truth).max(), 1e-300))
+    return Case(found, lambda: exactly(truth), note=f"matrix {what} n={n}", unit=stated)
 
 
 # --- modules: a chain of steps, each with its exact value and the transpose of its derivative
@@ -821,7 +822,9 @@ def module_case(made: nn.Sequential, x: np.ndarray) -> Case:
     parts = [type(step) for step in made]
     note = f"{' '.join(part.__name__ for part in parts)} n={len(x)} d={x.shape[1]}"
     repeated = len(np.unique(x, axis=0)) < len(x)
-    return Case(found, lambda: module_kernel(made, x), repeated, note, single=Single in parts)
+    return Case(
+        found, lambda: module_kernel(made, x), repeated, note, 2.0**-24 if Single in parts else U
+    )
 
 
 KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
@@ -871,7 +874,12 @@ def judged(kind: str, seed: int) -> Verdict:
     except NotFinite:
         return Verdict(kind, seed, "unresolved", out_of_range=True, note=case.note)
     except UserError as error:
-        return Verdict(kind, seed, "refused", note=f"{case.note}: {error}")
+        refused = Verdict(kind, seed, "refused", note=f"{case.note}: {error}")
+        if kind != "matrix":
+            return refused
+        with unlimited(50):  # one that is positive definite must not be
+            indefinite = ends_of(case.exact, to_the_end=True).indefinite
+        return refused if indefinite else refused._replace(outcome="false")
     with unlimited(50):
         return _compared(kind, seed, case, found)
 
@@ -880,7 +888,7 @@ def _compared(kind: str, seed: int, case: Case, found: Spectrum) -> Verdict:
     ends = ends_of(case.exact, to_the_end=found.verdict != "unresolved")
     note = f"{case.note}: {found}; κ = {ends.kappa:.12g}"
     tiny = not 1e-280 < found.lambda_max < 1e300
-    cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * (2.0**-24 if case.single else U)
+    cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * case.unit
     verdict = Verdict(kind, seed, found.verdict, cost, tiny, found.kinks > 0, note)
     if found.verdict == "singular":
         true = ends.smallest == 0 and not ends.indefinite and (case.by_inputs or not ends.beyond)

@@ -15,7 +15,7 @@ from adversarial import CHEAP, KINDS, judged
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk import infinite_width, of_module, perturbation, rounding, spectrum
 
-CASES = int(os.environ.get("NTKCOND_TEST_CASES", 650))
+CASES = int(os.environ.get("NTKCOND_TEST_CASES", 560))
 SEED = int(os.environ.get("NTKCOND_TEST_SEED", 0))
 PRICE = 0.05  # of verdicts that could have been resolved
 # Neurons of one layer 10³⁰⁰ apart, where bounds by norms say nothing; and nothing but kinks
@@ -25,7 +25,8 @@ DEARER = {"scales": 0.15, "module knots": 1.0}
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_certificate_is_false_and_few_verdicts_are_lost(kind):
     outcomes, false, cheap, lost = Counter(), [], 0, []
-    for case in range(math.ceil(CASES / len(KINDS))):
+    cases = CASES / len(KINDS) * (0.5 if kind.startswith("module") else 1)  # which take longer
+    for case in range(math.ceil(cases)):
         verdict = judged(kind, 1_000_000 * SEED + case)
         outcomes[verdict.outcome] += 1
         if verdict.outcome in ("miss", "false"):

@@ -31,8 +31,7 @@ DEPENDS = (
 )
 FEW = 4  # samples that show how its gradients can be computed
 SAFETY = 4.0  # of what random errors change
-# Of samples with random errors, at least: so that no luck makes the estimate small
-RUNS, SAMPLES = 2, 128
+RUNS = 8, 2  # with random errors, of few numbers and of many: no luck makes the estimate small
 SATURATED = 0.03  # relative: a gradient that changes by more does so in no proportion to the errors
 
 
@@ -87,7 +86,7 @@ def condition_number(
     elif x is not None or options:
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        given = _given(module)
+        given = _given(module, error)
     bound = Bound(products=given.error + error, kinks=given.kinks)
     found = spectrum(given.matrix, KernelError({given.grade: bound}), given.rank_bound)
     if found.lambda_min < -found.error:
@@ -122,8 +121,9 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     return ClosestPair(angle, i, j, len(matrix) - len(index))
 
 
-def _given(kernel: Kernel | np.ndarray) -> Kernel:
-    """A matrix as a kernel; its error is that of entries rounded to a type below float64."""
+def _given(kernel: Kernel | np.ndarray, allowed: float = 0.0) -> Kernel:
+    """A matrix as a kernel; its error is that of entries rounded to a type below float64. allowed:
+    by how much its diagonal may be below zero."""
     if isinstance(kernel, Kernel):
         return kernel
     given = kernel.detach().cpu().numpy() if isinstance(kernel, Tensor) else np.asarray(kernel)
@@ -134,7 +134,7 @@ def _given(kernel: Kernel | np.ndarray) -> Kernel:
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise UserError("the matrix has entries that are NaN or infinite")
-    if (matrix.diagonal() < 0).any():
+    if (matrix.diagonal() < -allowed).any():
         raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
@@ -348,8 +348,9 @@ def _error(
     head of zeros."""
     n, k = len(x), len(matrix) // len(x)
     sizes = np.sqrt(np.maximum(matrix.diagonal(), 0).reshape(n, k).sum(1))
+    weights = sum(p.numel() for p in differentiated.parameters.values())
     squared, kinks = np.zeros(n), 0
-    runs = max(RUNS, math.ceil(SAMPLES / n))
+    runs = RUNS[n * weights > 4096]
     for number, part in enumerate(_parts(n, at_once)):
         samples, size = x[part], sizes[part]
         plain, squares = Plain(), np.zeros(len(samples))
@@ -371,7 +372,6 @@ def _error(
             squared[part] = np.nan_to_num(error, nan=math.inf) ** 2
     stages = 2 * differentiated.calls + 1
     terms = max(p.numel() for p in differentiated.parameters.values())
-    weights = sum(p.numel() for p in differentiated.parameters.values())
     counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
     flushed = TINY * weights * len(matrix) * (matrix.any() or bool(x.any()))
     products = counted * float(np.trace(matrix)) + flushed

@@ -44,6 +44,11 @@ SUMS = {
     "embedding_dense_backward", "index_add", "scatter_add",
 }  # fmt: skip
 
+# Operations that give (x − mean)/σ, mean and 1/σ.
+NORMALISED = {
+    "native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit",
+}  # fmt: skip
+
 
 def _pair(a: Any, b: Any) -> Iterator[Any]:
     yield a - b
@@ -127,13 +132,31 @@ class Perturbed(Plain):
             result = func(*args, **kwargs)
             if schema.is_mutable and name not in MOVES and _is_real(result):
                 result.mul_(self._factors(result, 1.0))
-            return result
+            return self._moved(result, 1.0) if _rounds(name, args, result) else result
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         moved = [self._moved(a, growth) for a in args]
         result = func(*moved, **kwargs)
+        if name in NORMALISED:
+            result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
         if isinstance(result, tuple | list):
             return type(result)(self._moved(r, 1.0) for r in result)
         return self._moved(result, 1.0)
+
+    def _shifted(self, name: str, args: tuple, result: Any, growth: float) -> Tensor:
+        """What rounding x − mean changes in a normalised x, relative to x and not to the
+        difference: no error of the input has that effect on the exact result."""
+        x, rstd = args[0], result[2]
+        if not rstd.numel():  # statistics were given
+            return torch.zeros_like(result[0])
+        noise = x * (self._factors(x, growth) - 1)
+        channels = (-1, *[1] * (x.ndim - 2))
+        if name == "native_layer_norm":
+            return noise * rstd * (1 if args[2] is None else args[2])
+        if name == "native_group_norm":
+            noise = (noise.reshape(*rstd.shape, -1) * rstd[..., None]).reshape(x.shape)
+        else:
+            noise = noise * rstd.reshape(channels)
+        return noise * (1 if args[1] is None else args[1].reshape(channels))
 
     def _moved(self, value: Any, growth: float) -> Any:
         if isinstance(value, list):
@@ -147,6 +170,13 @@ class Perturbed(Plain):
             like.shape, generator=self.random, dtype=torch.float64, device=like.device
         )
         return (1 + unit * (2 * noise - 1)).to(like.dtype)
+
+
+def _rounds(name: str, args: tuple, result: Any) -> bool:
+    """Whether a move is to a type of lower precision."""
+    if name != "_to_copy" or not (_is_real(args[0]) and _is_real(result)):
+        return False
+    return torch.finfo(result.dtype).eps > torch.finfo(args[0].dtype).eps
 
 
 def _terms(name: str, args: tuple) -> int:

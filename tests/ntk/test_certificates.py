@@ -1,0 +1,151 @@
+"""Certificates that were false once, each with its exact value (`adversarial`)."""
+
+import numpy as np
+import pytest
+import torch
+from adversarial import ends_of, exactly, module_kernel, network_case, network_kernel
+from torch import Tensor, nn
+
+import ntkcond
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import spectrum as spectra
+from ntkcond.ntk.measure import measure
+from ntkcond.ntk.rounding import KernelError
+from ntkcond.ntk.spectrum import Spectrum, spectrum
+from ntkcond.run.errors import UserError
+
+
+def assert_holds(found: Spectrum, exact) -> None:
+    """The exact κ, of a kernel in decimals, is in the interval of κ."""
+    kappa = float(ends_of(exact, to_the_end=True).kappa)
+    assert found.kappa_lower <= kappa * (1 + 1e-12)
+    assert kappa * (1 - 1e-12) <= found.kappa_upper
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-155, 1e-160, 1e-170, 1e-300])
+def test_a_kernel_that_underflows_is_never_called_singular(scale):
+    """κ is 9 at every scale."""
+    x = scale * np.diag([1.0, 2.0, 3.0])
+    found = ntkcond.condition_number(nn.Linear(3, 1, bias=False), x)
+    assert found.verdict == ("resolved" if scale == 1e-150 else "unresolved")
+    assert found.kappa_lower <= 9 * (1 + 1e-12)
+    assert found.kappa_upper >= 9 * (1 - 1e-12)
+    one_tiny = ntkcond.condition_number(nn.Linear(3, 1, bias=False), np.diag([1.0, 1.0, scale]))
+    assert one_tiny.verdict == "unresolved"
+
+
+def test_a_deep_network_whose_gradients_underflow_is_never_called_singular():
+    """Some rows of K are zero in float64, where no layer is dead."""
+    x = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    network = MLP(ACTIVATIONS["relu2"], 10, 64)
+    verdicts = [row["verdict"] for row in measure(x, network, 8, 1, range(12))]
+    assert "singular" not in verdicts
+    kernel = network_kernel(network, network.weights(0, 5), x.astype(np.float64)[:2])
+    assert min(kernel.diagonal()) > 0
+    zero = np.zeros_like(x)  # a sample of zeros has no gradient, whatever rounding does
+    for row in measure(np.vstack([x[:7], zero[:1]]), network, 8, 1, range(2)):
+        assert row["verdict"] == "singular"
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1e12])
+def test_offsets_in_a_few_samples_before_a_normalisation_are_in_the_error(offset):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 24), nn.Tanh(), nn.Linear(24, 1)).double()
+    x = np.random.default_rng(3).standard_normal((16, 6))
+    x[3] = x[2] + 1e-2 * np.random.default_rng(4).standard_normal(6)
+    x[2:4] += offset
+    kernel = ntkcond.kernel(module, x)
+    off = (exactly(kernel.matrix) - module_kernel(module, x)).astype(np.float64)
+    assert np.linalg.norm(off, 2) <= kernel.error
+    found = ntkcond.condition_number(kernel)
+    assert_holds(found, lambda: module_kernel(module, x))
+    assert found.grade == "estimated"
+    assert found.verdict == ("resolved" if offset <= 1e8 else "unresolved")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_knots_at_the_samples_leave_the_verdict_open(seed):
+    """b = −w·x: rounding decides on which side of ReLU's kink a preactivation falls."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((8, 3))
+    module = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)).double()
+    with torch.no_grad():
+        module[0].bias.copy_(-(module[0].weight @ torch.from_numpy(x).T).diagonal())
+    found = ntkcond.condition_number(module, x)
+    assert (found.verdict, found.kinks > 0) == ("unresolved", True)
+    assert "within rounding of a kink" in str(found)
+    assert_holds(found, lambda: module_kernel(module, x))
+
+
+@pytest.mark.parametrize("grade", ["proved", "model"])
+@pytest.mark.parametrize("norm", [1, 100, 300, 1000])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_rounding_of_a_saturated_tanh_is_within_its_bound(depth, norm, grade):
+    network = MLP(ACTIVATIONS["tanh"], depth, 8)
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((4, 10))
+        x *= norm / np.linalg.norm(x, axis=1, keepdims=True)
+        weights = network.weights(seed, 10)
+        case = network_case(network, weights, x)
+        found = case.spectrum()
+        error = found.kernel_error.bounds[grade].norm(found.extremes.largest[1])
+        factors = network.layer_gradients(x, weights)
+        computed = ntkcond.empirical_ntk(factors)
+        off = exactly(computed) - network_kernel(network, weights, x)
+        assert np.linalg.norm(off.astype(np.float64), 2) <= error
+        assert_holds(found, case.exact)
+
+
+class Batch(nn.Module):
+    """Two linear layers; sorts its batch on the way, or lets sample 1 see another one in batches
+    above seven."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.first, self.last, self.what = nn.Linear(6, 6), nn.Linear(6, 1), what
+
+    def forward(self, z: Tensor) -> Tensor:
+        order = z[:, 0].argsort() if self.what == "sorts" else torch.arange(len(z))
+        h = torch.tanh(self.first(z[order]))
+        if self.what == "couples" and len(z) > 7:
+            h = torch.cat([h[:1], h[1:2] + h[4:5], h[2:]])
+        return self.last(h)[order.argsort()]
+
+
+def test_a_module_that_sorts_its_batch_has_the_kernel_of_one_that_does_not():
+    torch.manual_seed(0)
+    x, sorts, plain = torch.randn(9, 6), Batch("sorts"), Batch("")
+    plain.load_state_dict(sorts.state_dict())
+    found, expected = ntkcond.kernel(sorts, x), ntkcond.kernel(plain, x)
+    assert np.allclose(found.matrix, expected.matrix, rtol=1e-12)
+    assert ntkcond.condition_number(found).verdict == "resolved"
+
+
+def test_samples_that_depend_on_each_other_in_large_batches_alone_are_refused():
+    torch.manual_seed(0)
+    with pytest.raises(UserError, match="depends on the others of its batch"):
+        ntkcond.kernel(Batch("couples"), torch.randn(9, 6))
+    assert ntkcond.kernel(Batch("couples"), torch.randn(7, 6)).matrix.shape == (7, 7)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_eigenvalues_are_called_proved_only_within_enclosures_that_are(large, monkeypatch):
+    """Lanczos, the way of large kernels, shows that an eigenvalue is near, and no more."""
+    if large:
+        monkeypatch.setattr(spectra, "FULL_SPECTRUM_UP_TO", 0)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 7))
+        q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        matrix = (q * np.geomspace(10 ** -rng.uniform(0, 12), 1, n)) @ q.T
+        matrix = (matrix + matrix.T) / 2
+        found = spectrum(matrix.copy(), KernelError.of_matrix(0.0), n)
+        assert found.grade == ("estimated" if large else "proved")
+        ends = ends_of(lambda given=matrix: exactly(given), to_the_end=True)
+        for (low, high), exact in (
+            (found.extremes.largest, ends.largest), (found.extremes.smallest, ends.smallest)
+        ):  # fmt: skip
+            assert low * (1 - 1e-12) <= float(exact) <= high * (1 + 1e-12)
+            assert high - low < 1e-13
