@@ -237,10 +237,10 @@ def test_the_interval_of_kappa_has_every_quotient_within_the_error():
     assert (lost.kappa_upper, lost.verdict) == (math.inf, "unresolved")
 
 
-def test_the_strongest_grade_that_resolves_kappa_is_the_one_that_is_told():
+def test_the_strongest_grade_with_a_precise_smallest_eigenvalue_is_told():
     bounds = {PROVED: Bound(products=1.0), MODEL: Bound(products=0.1, kinks=2)}
-    for lambda_min, told in ((2.0, PROVED), (0.5, MODEL), (0.05, MODEL)):
-        found = Spectrum(planted(10.0, lambda_min, 0.0), KernelError(bounds), 3, 3)
+    for lambda_min, told in ((20.0, PROVED), (2.0, MODEL), (0.5, MODEL), (0.05, MODEL)):
+        found = Spectrum(planted(100.0, lambda_min, 0.0), KernelError(bounds), 3, 3)
         assert found.grade == told
         assert found.verdict == ("unresolved" if lambda_min == 0.05 else "resolved")
         assert found.error == pytest.approx(bounds[told].products)

@@ -25,6 +25,8 @@ from ntkcond.run.progress import progress, timed
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
 GRADES = ("proved", "model", "estimated")  # from the strongest
 
+PRECISE = 0.9
+
 RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
 
@@ -78,15 +80,15 @@ class Spectrum:
 
     @property
     def grade(self) -> str:
-        """The strongest grade in which κ is resolved; else the one with the smallest error. Of a
-        singular NTK: proved."""
+        """The strongest grade that leaves λ_min at least PRECISE of its value; else the sharpest. Of
+        a singular NTK: proved."""
         if self.rank_bound < self.n:
             return PROVED
-        grades = [grade for grade in GRADES if grade in self._intervals()]
-        for grade in grades:
-            if self._intervals()[grade].smallest[0] > 0:
+        intervals = self._intervals()
+        for grade in sorted(intervals, key=GRADES.index):
+            if intervals[grade].smallest[0] > PRECISE * self.lambda_min:
                 return grade
-        return grades[-1]
+        return max(intervals, key=GRADES.index)
 
     def _intervals(self) -> dict[str, "_Interval"]:
         """Of the exact eigenvalues, by grade."""
