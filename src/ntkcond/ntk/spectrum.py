@@ -80,8 +80,8 @@ class Spectrum:
 
     @property
     def grade(self) -> str:
-        """The strongest grade that leaves λ_min at least PRECISE of its value; else the sharpest. Of
-        a singular NTK: proved."""
+        """The strongest grade that leaves λ_min at least PRECISE of its value; else the sharpest.
+        Of a singular NTK: proved."""
         if self.rank_bound < self.n:
             return PROVED
         intervals = self._intervals()
