@@ -49,6 +49,18 @@ def test_a_deep_network_whose_gradients_underflow_is_never_called_singular():
         assert row["verdict"] == "singular"
 
 
+@pytest.mark.parametrize("activation", ["relu", "relu2", "tanh", "sigmoid", "gelu"])
+@pytest.mark.parametrize("scale", [1e-170, 1e4])
+def test_factors_or_slopes_that_underflow_are_no_proof_of_a_zero_gradient(activation, scale):
+    """Of the first layer: δ αᵀ may underflow where δ and α do not, and so do saturated slopes."""
+    network = MLP(ACTIVATIONS[activation], 1, 3, trainable="first")
+    x = scale * np.array([[1.0, 0.5], [0.25, 1.0]])
+    case = network_case(network, [abs(w) for w in network.weights(0, 2)], x)
+    found = case.spectrum()
+    assert found.verdict != "singular"
+    assert_holds(found, case.exact)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1e12])
 def test_offsets_in_a_few_samples_before_a_normalisation_are_in_the_error(offset):
     torch.manual_seed(0)

@@ -27,6 +27,7 @@ class Activation:
     that rounding may turn.
     bend: of bounds on rounding: (b, r) with |σ″| ≤ min(b, r |σ′|) away from kinks; None: b from
     differences of the slope, which is then no proof.
+    flat: where |z| is above it, |σ″| is below all numbers of float64.
     rough: by how much the terms of which `slope` is the sum exceed it, in all.
     """
 
@@ -39,6 +40,7 @@ class Activation:
     kinks: Sequence[float] = (0.0,)
     bend: tuple[float, float] | None = None
     rough: float = 0.0
+    flat: float = math.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinks", tuple(self.kinks))  # hashable
@@ -83,7 +85,7 @@ ACTIVATIONS = {
         title="GELU",
         value=lambda z: z * _normal(z),
         slope=lambda z: _normal(z) + z * _density(z),
-        bend=(0.8, math.inf), rough=1.3,  # φ(z) |2 − z²| ≤ 2 φ(0); Φ + |z| φ (1 + z²/2)
+        bend=(0.8, math.inf), flat=40.0, rough=1.3,  # φ(z) |2 − z²| ≤ 2 φ(0); Φ + |z| φ (1 + z²/2)
     ),
     "tanh": Activation(
         title="tanh", value=lambda z: xp(z).tanh(z), slope=_tanh_slope,

@@ -241,7 +241,7 @@ class _Pass:
     """The errors of a part of the samples on their way through the layers."""
 
     def __init__(self, network: MLP, samples: int) -> None:
-        self.shape = _shape(network.activation)
+        self.network, self.shape = network, _shape(network.activation)
         self.scale = math.sqrt(normalisation(network.activation) / network.width)
         self.rough = network.activation.rough
         self.passes = max(1, math.ceil(ROWS_OF_NOISE / samples))
@@ -311,7 +311,12 @@ class _Pass:
                     which, columns = np.nonzero(to_numpy(distance)[rows] <= each[rows, None])
                     kinks[grade].append(_Kink(jump, rows[which], columns))
                     most[grade][rows] = np.maximum(most[grade][rows], side)
-        return _Gate(arrived, slope, steepest, most, kinks)
+        flat, bends = self.network.activation.flat, {}
+        if flat < math.inf:
+            bends = {
+                g: ~(abs(z) - put(e, z.device)[:, None] > flat) for g, e in arrived.each.items()
+            }
+        return _Gate(arrived, slope, steepest, most, kinks, bends)
 
     def _bent(self, steepest: np.ndarray, each: np.ndarray) -> np.ndarray:
         """By how much |σ′| may grow where a preactivation moves so far."""
@@ -362,7 +367,8 @@ class _Pass:
             each = own.each[PROVED]
             with np.errstate(over="ignore", invalid="ignore"):
                 relative = np.where(each > 0, np.expm1(shape.relative * each), 0.0)
-            moved = np.minimum(own.error.worst * _largest(arriving), each * arrived)
+            bent = arriving * gate.bends.get(PROVED, 1)
+            moved = np.minimum(own.error.worst * _largest(bent), each * row_norms(bent))
             errors[PROVED] += np.fmin(self.scale * shape.bend * moved, relative * size)
         noise, unit = self._gated(gate, came.error)
         if shape.bend:
@@ -375,6 +381,7 @@ class _Pass:
         """And the noise of the slope itself, |σ″| times that of the preactivation."""
         functions, error = xp(gate.slope), gate.arrived.error
         limit = self.scale * self.shape.bend
+        arriving = arriving * gate.bends.get(MODEL, 1)
         steep = arriving * limit
         if self.shape.relative < math.inf:
             bend = functions.abs(gate.slope) * self.shape.relative
@@ -404,13 +411,15 @@ class _Kink(NamedTuple):
 
 
 class _Gate(NamedTuple):
-    """A layer's σ′. most: its largest value between exact and computed preactivations, by grade."""
+    """A layer's σ′. most: its largest value between exact and computed preactivations, by grade.
+    bends: where it may change there, (n, m), of an activation with flat parts."""
 
     arrived: _Arrived
     slope: Array
     steepest: np.ndarray
     most: dict[str, np.ndarray]
     kinks: dict[str, list[_Kink]]
+    bends: dict[str, Array]
 
 
 def _column(values: np.ndarray, like: Array) -> Array:
@@ -522,7 +531,7 @@ def _collected(
             flushed = lengths[0] * d.size**2 + lengths[-1] * a.size**2 + 1
             products += float((each * size + TINY * np.where(size > 0, flushed, 0.0)).sum())
             if grade == PROVED:
-                gone &= (a.size + of_a) * (d.size + of_d) == 0
+                gone &= (a.size + of_a == 0) | (d.size + of_d == 0)  # their product may underflow
         bounds[grade] = Bound(
             SECOND_ORDER**2 * float(squared.sum()), SECOND_ORDER * products, kinks[grade]
         )
