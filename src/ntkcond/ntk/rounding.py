@@ -231,10 +231,12 @@ class _Error(NamedTuple):
 
 
 class _Arrived(NamedTuple):
-    """An `_Error` of a product with W. each: bounds on the error of every entry, by grade."""
+    """An `_Error` of a product with W. each: bounds on the error of every entry, by grade. noisy:
+    whether there is noise, (n,)."""
 
     error: _Error
     each: dict[str, np.ndarray]
+    noisy: np.ndarray
 
 
 class _Pass:
@@ -283,7 +285,7 @@ class _Pass:
             PROVED: np.minimum(worst, longest * (before.worst + roundings) + flushed),
             MODEL: LAMBDA * largest * unit + certain,
         }
-        return _Arrived(error, each)
+        return _Arrived(error, each, largest > 0)
 
     def _signs(self, n: int, m: int, like: Array) -> Array:
         """Random signs, (passes, n, m) float32."""
@@ -335,7 +337,8 @@ class _Pass:
         for kink in gate.kinks[MODEL]:  # which stops the noise
             reach = kink.jump * gate.arrived.each[MODEL]
             certain += self.scale * reach * np.bincount(kink.rows, minlength=len(size))
-        noise, unit = self._gated(gate, error)
+        noise, unit, lost = _in_range(*self._gated(gate, error), gate, gate.arrived.noisy)
+        certain = np.where(lost, math.inf, certain)
         if value.shape[1] > noise.shape[2]:  # the bias has no error
             noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)
         return _Error(size, worst, certain, noise, unit, rounded)
@@ -345,7 +348,7 @@ class _Pass:
         largest = self.scale * gate.steepest
         safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
         relative = gate.slope / put(safe, gate.slope.device)[:, None]
-        return error.noise * _single(relative), error.unit * safe
+        return error.noise * _single(relative), error.unit * np.where(largest > 0, safe, 0.0)
 
     def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
         """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
@@ -371,9 +374,13 @@ class _Pass:
             moved = np.minimum(own.error.worst * _largest(bent), each * row_norms(bent))
             errors[PROVED] += np.fmin(self.scale * shape.bend * moved, relative * size)
         noise, unit = self._gated(gate, came.error)
+        noisy = came.noisy
         if shape.bend:
             noise, unit = self._with_bend(gate, arriving, noise, unit)
-        return _Error(size, errors[PROVED], errors[MODEL], noise, unit, rounded)
+            noisy = noisy | (own.noisy & (arrived > 0))
+        noise, unit, lost = _in_range(noise, unit, gate, noisy)
+        certain = np.where(lost, math.inf, errors[MODEL])
+        return _Error(size, errors[PROVED], certain, noise, unit, rounded)
 
     def _with_bend(
         self, gate: "_Gate", arriving: Array, noise: Array, unit: np.ndarray
@@ -388,7 +395,7 @@ class _Pass:
             steep = arriving * functions.clip(bend, 0, limit)
         largest = np.broadcast_to(_largest(steep), unit.shape)
         safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        own = error.unit * safe
+        own = error.unit * np.where(largest > 0, safe, 0.0)
         joint = np.maximum(unit, own)
         joint = np.where((joint > 0) & np.isfinite(joint), joint, 1.0)
         turned = error.noise * _single(steep / put(safe.copy(), steep.device)[:, None])
@@ -420,6 +427,20 @@ class _Gate(NamedTuple):
     most: dict[str, np.ndarray]
     kinks: dict[str, list[_Kink]]
     bends: dict[str, Array]
+
+
+def _in_range(
+    noise: Array, unit: np.ndarray, gate: _Gate, noisy: np.ndarray
+) -> tuple[Array, np.ndarray, np.ndarray]:
+    """Noise of a size that float32 holds through the next layer, and its unit; and whether it is
+    lost, (n,): there was some, noisy (n,), a slope is no underflow, and nothing is left in float32,
+    as where neurons of very different size meet."""
+    top = to_numpy(xp(noise).max(xp(noise).abs(noise), axis=(0, 2))).astype(np.float64)
+    lost = noisy & (gate.steepest > 1e-290) & ~(top > 0)
+    if ((top > 0) & (top < 1e-6)).any():
+        safe = np.where(top > 0, np.fmax(top, 1e-37), 1.0)
+        noise, unit = noise * _column(1 / safe, noise), unit * safe
+    return noise, unit, lost
 
 
 def _column(values: np.ndarray, like: Array) -> Array:
@@ -498,7 +519,7 @@ def _of_part(
         m = gate.slope.shape[1]  # without the bias
         w = w._replace(single=w.single[:, :m])
         if layer == network.depth:  # W alone, exactly
-            came = _Arrived(way.exact(np.zeros(n), w.single), {})
+            came = _Arrived(way.exact(np.zeros(n), w.single), {}, np.zeros(n, dtype=bool))
         else:
             came = way.product(backward[-1], w, back=True)
         delta = trace.deltas[-layer]
