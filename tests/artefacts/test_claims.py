@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr, ttest_1samp, ttest_ind_from_stats
+from scipy.stats import ttest_1samp, ttest_ind_from_stats
 
 from ntkcond.artefacts import (
     claims,
@@ -1142,11 +1142,6 @@ def test_probabilities_from_intervals_are_those_of_the_values():
             sign * np.log(ratios), math.log(optimisation.QUARTER), alternative="greater"
         ).pvalue
         assert optimisation._outside(mean, low, high, 5) == pytest.approx(min(1, 2 * once))
-        x, y = rng.standard_normal((2, 15))
-        found = spearmanr(x, y, alternative="less")
-        assert optimisation._negative(found.statistic, 15) == pytest.approx(found.pvalue)
-    assert optimisation._negative(-1.0, 15) == 0
-    assert optimisation._negative(1.0, 15) == 1
 
 
 def test_kappas_of_known_moments_are_compared_by_their_logarithms():

@@ -38,6 +38,7 @@ def conditioning() -> pd.DataFrame:
                             "dataset": dataset, "activation": activation, "depth": depth,
                             "width": 512, "n": 48, "samples": 100, "seed": seed, "block": block,
                             "kappa": kappa, "kappa_lower": kappa, "verdict": verdict,
+                            "grade": "proved",
                             "nonzero_kappa": 7.0 if activation == "linear" else np.nan,
                         }
                     )  # fmt: skip

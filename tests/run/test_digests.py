@@ -257,7 +257,7 @@ def test_digests_see_any_other_change(tmp_path, name):
     [
         ("steps/kernel.py", "file.attrs.update(", "file.attrs. update(width=1) or dict("),
         ("ntk/empirical.py", "WIDTH = 16", "WIDTH = 17"),
-        ("networks/activations.py", "1 - xp", "2 - xp"),  # three imports away
+        ("networks/activations.py", "4 * e", "5 * e"),  # three imports away
         ("datasets/blocks.py", "return ", "return 1 and "),
     ],
 )
