@@ -23,7 +23,7 @@ from workflow import ROOT, SMALL, Forks
 STEPS = sorted(
     f"ntkcond.steps.{path.stem}"
     for path in Path(ROOT, "src/ntkcond/steps").glob("*.py")
-    if path.stem not in ("__init__", "network_options", "spectra", "training_task")
+    if path.stem not in ("__init__", "kernel_errors", "network_options", "spectra", "training_task")
 )
 OWN = {
     "datasets": {
