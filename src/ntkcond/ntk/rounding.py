@@ -40,7 +40,7 @@ LAMBDA = 8.0
 ELEMENTARY = 8  # units of rounding of exp, tanh and the like, and of what is made of them
 SECOND_ORDER = 1.01  # terms in u², and the rounding of the bounds themselves
 ROWS_OF_NOISE = 256  # at least, so that no luck makes it small
-AT_ONCE = 2048  # samples: more pass in parts, so that memory does not grow
+AT_ONCE = 512  # samples: more pass in parts, which keep within a cache
 
 
 class Bound(NamedTuple):
@@ -173,12 +173,13 @@ def _spectral_norm(w: Array, frobenius: float) -> float:
 
 
 def _has_factor(matrix: Array) -> bool:
-    """Whether a symmetric matrix has a Cholesky factor in floating point; overwritten."""
-    if is_numpy(matrix):
-        from scipy.linalg import lapack
-
-        factorise = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
-        return factorise(matrix.T, lower=0, clean=0, overwrite_a=1)[1] == 0
+    """Whether a symmetric matrix has a Cholesky factor in floating point."""
+    if is_numpy(matrix):  # not SciPy's: its library and NumPy's would wait for each other's threads
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return False
+        return True
     import torch
 
     return torch.linalg.cholesky_ex(matrix).info.item() == 0
@@ -223,11 +224,23 @@ class _Error(NamedTuple):
     unit: np.ndarray
     rounded: np.ndarray
 
-    def model(self) -> np.ndarray:
-        """LAMBDA times the root mean square of the noise, and what is certain; (n,)."""
-        squares = to_numpy(xp(self.noise).sum(self.noise * self.noise, axis=2))
-        mean = squares.astype(np.float64).mean(axis=0)
-        return LAMBDA * np.sqrt(mean) * self.unit + self.certain + self.rounded
+    def by_grade(self) -> "_Size":
+        """Under the model: LAMBDA times the root mean square of the noise, and what is certain."""
+        noise = self.noise
+        if is_numpy(noise):  # without an array in between
+            squares = np.einsum("pij,pij->i", noise, noise)
+        else:
+            squares = to_numpy((noise * noise).sum((0, 2)))
+        mean = squares.astype(np.float64) / len(noise)
+        model = LAMBDA * np.sqrt(mean) * self.unit + self.certain + self.rounded
+        return _Size(self.size, {PROVED: self.worst, MODEL: model})
+
+
+class _Size(NamedTuple):
+    """The norm of a vector of each of n samples, and bounds on its error, by grade; (n,) each."""
+
+    norm: np.ndarray
+    error: dict[str, np.ndarray]
 
 
 class _Arrived(NamedTuple):
@@ -271,16 +284,21 @@ class _Pass:
         steps = math.sqrt(terms + ELEMENTARY**2) * UNIT_ROUNDOFF * w.spectral * before.size
         steps /= math.sqrt(m)
         came = w.scale * before.unit
-        unit = np.maximum(came, steps)
+        near = (came > 1e-6 * steps) & (came < math.inf)
+        unit = np.where(near, came, np.maximum(came, steps))
         unit = np.where((unit > 0) & np.isfinite(unit), unit, 1.0)
         noise = self._signs(len(unit), m, single)
         noise *= _column(steps / unit, noise)
-        moved = before.noise.reshape(-1, terms) @ single  # of all passes in one product
-        moved = moved.reshape(noise.shape)
-        moved *= _column(came / unit, noise)
-        noise += moved
+        if before.unit.any():
+            moved = before.noise.reshape(-1, terms) @ single  # of all passes in one product
+            moved = moved.reshape(noise.shape)
+            if not near.all():
+                moved *= _column(came / unit, noise)
+            noise += moved
         error = _Error(np.zeros(0), worst, certain, noise, unit, np.zeros(0))
-        largest = to_numpy(xp(noise).max(xp(noise).abs(noise), axis=(0, 2))).astype(np.float64)
+        if back:
+            return _Arrived(error, {}, steps > 0)
+        largest = _top(noise)
         each = {
             PROVED: np.minimum(worst, longest * (before.worst + roundings) + flushed),
             MODEL: LAMBDA * largest * unit + certain,
@@ -318,7 +336,18 @@ class _Pass:
             bends = {
                 g: ~(abs(z) - put(e, z.device)[:, None] > flat) for g, e in arrived.each.items()
             }
-        return _Gate(arrived, slope, steepest, most, kinks, bends)
+        if not self.shape.bend:  # nothing else asks for the noise
+            arrived = arrived._replace(error=arrived.error._replace(noise=arrived.error.noise[:0]))
+        return _Gate(arrived, slope, *self._relative(slope, steepest), most, kinks, bends)
+
+    def _relative(self, slope: Array, steepest: np.ndarray) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Slopes in float32, relative to `unit`, (n,), so that they keep within its range."""
+        largest = self.scale * steepest
+        if ((largest > 1e-3) & (largest < 1e3)).all():
+            return _single(slope), np.ones(len(largest)), steepest
+        safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        relative = _single(slope / put(safe, slope.device)[:, None])
+        return relative, np.where(largest > 0, safe, 0.0), steepest
 
     def _bent(self, steepest: np.ndarray, each: np.ndarray) -> np.ndarray:
         """By how much |σ′| may grow where a preactivation moves so far."""
@@ -327,8 +356,8 @@ class _Pass:
         relative = np.where(each > 0, relative, 0.0)
         return np.fmin(self.shape.bend * each, relative)
 
-    def activated(self, gate: "_Gate", value: Array) -> _Error:
-        """Of a layer's output, value: (n, m), with a bias (n, m + 1)."""
+    def activated(self, gate: "_Gate", noise: Array, value: Array) -> _Error:
+        """Of a layer's output, value: (n, m), with a bias (n, m + 1). noise: that has arrived."""
         size, error = row_norms(value), gate.arrived.error
         rounded = ELEMENTARY * UNIT_ROUNDOFF * size
         flushed = np.where(gate.most[PROVED] > 0, math.sqrt(value.shape[1]) * TINY, 0.0)
@@ -337,18 +366,12 @@ class _Pass:
         for kink in gate.kinks[MODEL]:  # which stops the noise
             reach = kink.jump * gate.arrived.each[MODEL]
             certain += self.scale * reach * np.bincount(kink.rows, minlength=len(size))
-        noise, unit, lost = _in_range(*self._gated(gate, error), gate, gate.arrived.noisy)
+        noise, unit = noise * gate.relative, error.unit * gate.unit
+        noise, unit, lost = _in_range(noise, unit, gate, gate.arrived.noisy)
         certain = np.where(lost, math.inf, certain)
         if value.shape[1] > noise.shape[2]:  # the bias has no error
             noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)
         return _Error(size, worst, certain, noise, unit, rounded)
-
-    def _gated(self, gate: "_Gate", error: _Error) -> tuple[Array, np.ndarray]:
-        """Noise times the slope, and its unit."""
-        largest = self.scale * gate.steepest
-        safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        relative = gate.slope / put(safe, gate.slope.device)[:, None]
-        return error.noise * _single(relative), error.unit * np.where(largest > 0, safe, 0.0)
 
     def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
         """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
@@ -373,7 +396,7 @@ class _Pass:
             bent = arriving * gate.bends.get(PROVED, 1)
             moved = np.minimum(own.error.worst * _largest(bent), each * row_norms(bent))
             errors[PROVED] += np.fmin(self.scale * shape.bend * moved, relative * size)
-        noise, unit = self._gated(gate, came.error)
+        noise, unit = came.error.noise * gate.relative, came.error.unit * gate.unit
         noisy = came.noisy
         if shape.bend:
             noise, unit = self._with_bend(gate, arriving, noise, unit)
@@ -418,11 +441,14 @@ class _Kink(NamedTuple):
 
 
 class _Gate(NamedTuple):
-    """A layer's σ′. most: its largest value between exact and computed preactivations, by grade.
-    bends: where it may change there, (n, m), of an activation with flat parts."""
+    """A layer's σ′. relative: in float32, in units of `unit`, (n,). most: its largest value between
+    exact and computed preactivations, by grade. bends: where it may change there, (n, m), of an
+    activation with flat parts."""
 
     arrived: _Arrived
     slope: Array
+    relative: Array
+    unit: np.ndarray
     steepest: np.ndarray
     most: dict[str, np.ndarray]
     kinks: dict[str, list[_Kink]]
@@ -435,12 +461,19 @@ def _in_range(
     """Noise of a size that float32 holds through the next layer, and its unit; and whether it is
     lost, (n,): there was some, noisy (n,), a slope is no underflow, and nothing is left in float32,
     as where neurons of very different size meet."""
-    top = to_numpy(xp(noise).max(xp(noise).abs(noise), axis=(0, 2))).astype(np.float64)
+    top = _top(noise)
     lost = noisy & (gate.steepest > 1e-290) & ~(top > 0)
     if ((top > 0) & (top < 1e-6)).any():
         safe = np.where(top > 0, np.fmax(top, 1e-37), 1.0)
         noise, unit = noise * _column(1 / safe, noise), unit * safe
     return noise, unit, lost
+
+
+def _top(noise: Array) -> np.ndarray:
+    """The largest of each sample, (n,) on the host."""
+    functions = xp(noise)
+    top = functions.max(noise, axis=(0, 2)), -functions.min(noise, axis=(0, 2))
+    return np.maximum(*(to_numpy(a) for a in top)).astype(np.float64)
 
 
 def _column(values: np.ndarray, like: Array) -> Array:
@@ -508,12 +541,15 @@ def _of_part(
     trace = Trace([], [], [], [], [])
     factors = network.layer_gradients(x, weights, trace)
     way, n = _Pass(network, len(x)), len(x)
-    forward = [way.exact(row_norms(trace.forward[0]), known[0].single)]
-    gates = []
+    error = way.exact(row_norms(trace.forward[0]), known[0].single)
+    forward, gates = [error.by_grade()], []
     for z, slope, value, w in zip(trace.z, trace.slopes, trace.forward[1:], known, strict=False):
-        gates.append(way.gate(z, slope, way.product(forward[-1], w, back=False)))
-        forward.append(way.activated(gates[-1], value))
-    backward = [way.exact(np.ones(n), known[-1].single[:, :1])]
+        arrived = way.product(error, w, back=False)
+        gates.append(way.gate(z, slope, arrived))
+        error = way.activated(gates[-1], arrived.error.noise, value)
+        forward.append(error.by_grade())
+    error = way.exact(np.ones(n), known[-1].single[:, :1])
+    backward = [error.by_grade()]
     for layer in range(network.depth, 0, -1):
         gate, w, arriving = gates[layer - 1], known[layer], trace.arriving[-layer]
         m = gate.slope.shape[1]  # without the bias
@@ -521,38 +557,37 @@ def _of_part(
         if layer == network.depth:  # W alone, exactly
             came = _Arrived(way.exact(np.zeros(n), w.single), {}, np.zeros(n, dtype=bool))
         else:
-            came = way.product(backward[-1], w, back=True)
-        delta = trace.deltas[-layer]
-        backward.append(way.returned(gate, came, arriving, delta))
-    backward.reverse()
+            came = way.product(error, w, back=True)
+        error = way.returned(gate, came, arriving, trace.deltas[-layer])
+        backward.insert(0, error.by_grade())
     kinks = {g: sum(len(k.rows) for gate in gates for k in gate.kinks[g]) for g in (PROVED, MODEL)}
     trained = len(factors)
-    error = _collected(forward[:trained], backward[:trained], factors, kinks)
+    known_of_it = _collected(forward[:trained], backward[:trained], factors, kinks)
     if network.activation.bend is None:
-        error = KernelError({ESTIMATED: error.bounds[MODEL]})
-    return factors, error
+        known_of_it = KernelError({ESTIMATED: known_of_it.bounds[MODEL]})
+    return factors, known_of_it
 
 
 def _collected(
-    forward: Sequence[_Error],
-    backward: Sequence[_Error],
+    forward: Sequence[_Size],
+    backward: Sequence[_Size],
     factors: Sequence[LayerGradient],
     kinks: dict[str, int],
 ) -> KernelError:
     """From the errors of both factors of each layer."""
-    bounds, gone = {}, np.ones(len(forward[0].size), dtype=bool)
+    bounds, gone = {}, np.ones(len(forward[0].norm), dtype=bool)
     for grade in (PROVED, MODEL):
         squared, products = np.zeros(len(gone)), 0.0
         for a, d, factor in zip(forward, backward, factors, strict=True):
-            of_a, of_d = (e.worst if grade == PROVED else e.model() for e in (a, d))
-            squared += (of_a * d.size + a.size * of_d + of_a * of_d) ** 2
-            size = (a.size * d.size) ** 2
+            of_a, of_d = a.error[grade], d.error[grade]
+            squared += (of_a * d.norm + a.norm * of_d + of_a * of_d) ** 2
+            size = (a.norm * d.norm) ** 2
             lengths = [p.shape[1] for p in factor if p is not None]
             each = _rounding_of_products(grade, lengths, len(forward))
-            flushed = lengths[0] * d.size**2 + lengths[-1] * a.size**2 + 1
+            flushed = lengths[0] * d.norm**2 + lengths[-1] * a.norm**2 + 1
             products += float((each * size + TINY * np.where(size > 0, flushed, 0.0)).sum())
             if grade == PROVED:
-                gone &= (a.size + of_a == 0) | (d.size + of_d == 0)  # their product may underflow
+                gone &= (a.norm + of_a == 0) | (d.norm + of_d == 0)  # their product may underflow
         bounds[grade] = Bound(
             SECOND_ORDER**2 * float(squared.sum()), SECOND_ORDER * products, kinks[grade]
         )
@@ -618,7 +653,7 @@ def _stack_error(
         if layer:
             arrived = way.product(column, known[layer - 1], back=False).error
             column = _scaled(arrived, row_norms(product.T), way.scale, len(product))
-        for grade, errors in ((PROVED, column.worst), (MODEL, column.model())):
+        for grade, errors in column.by_grade().error.items():
             moved = float(np.linalg.norm(errors))
             own = (relative[layer][grade] + ELEMENTARY * UNIT_ROUNDOFF) * _norm(product)
             step = (moved + own) * norms[layer]
@@ -646,7 +681,7 @@ def _relative_errors(
         arrived = way.product(vector, w._replace(single=w.single[:, :width]), back=True).error
         vector = _scaled(arrived, np.array([_norm(delta)]), way.scale, width)
         size = max(float(vector.size[0]), TINY)
-        errors = {PROVED: vector.worst, MODEL: vector.model()}
+        errors = vector.by_grade().error
         relative.append({grade: float(error[0]) / size for grade, error in errors.items()})
     return relative[::-1]
 
