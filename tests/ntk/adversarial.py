@@ -643,6 +643,28 @@ class Tied(nn.Module):
         return self.layer(z)
 
 
+class Largest(nn.Module):
+    """Of each pair of features, the larger."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, z: Tensor) -> Tensor:
+        pairs = z.unflatten(-1, (-1, 2))
+        if self.how == "max":
+            return pairs.max(-1).values
+        if self.how == "amax":
+            return pairs.amax(-1)
+        if self.how == "topk":
+            return pairs.topk(1, dim=-1).values[..., 0]
+        if self.how == "sort":
+            return pairs.sort(-1).values[..., 1]
+        if self.how == "maximum":
+            return torch.maximum(pairs[..., 0], pairs[..., 1])
+        return nn.functional.max_pool1d(z[:, None], 2)[:, 0]
+
+
 class Abs(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         return z.abs()
@@ -683,6 +705,8 @@ class Run:
             a, (gate, slope) = v[:half], activated(layer.name, v[half:], abs(v[half:]))
             self.back.append(lambda g: np.concatenate([g * gate, g * a * slope]))
             return a * gate, None
+        if isinstance(layer, Largest):
+            return self._largest(v, size), None
         if isinstance(layer, InPlace):
             value, slope = activated("relu", 2 * v + 1, 2 * size + 1)
             self.back.append(lambda g: 2 * g * slope)
@@ -696,6 +720,13 @@ class Run:
         value, slope = activated(name, v, size)
         self.back.append(lambda g: g * slope)
         return value
+
+    def _largest(self, v: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """By (a + b + |a − b|)/2."""
+        a, b = v[::2], v[1::2]
+        _, side = activated("abs", a - b, size[::2] + size[1::2])
+        self.back.append(lambda g: np.stack([g * (1 + side), g * (1 - side)], 1).ravel() / 2)
+        return (a * (1 + side) + b * (1 - side)) / 2
 
     def _linear(self, layer: nn.Linear, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w = exactly(layer.weight.detach())
@@ -756,7 +787,7 @@ def drawn_module(
 ) -> nn.Sequential:
     d, m = x.shape[1], int(rng.choice([2, 4, 6]))
     steps: list[nn.Module] = []
-    kinds = ["norm", "group", "batch", "gate", "tied", "residual", "plain", "place"]
+    kinds = ["norm", "group", "batch", "gate", "tied", "residual", "plain", "place", "pool"]
     what = what or str(rng.choice(kinds))
     if what == "norm":
         steps += [nn.LayerNorm(d)] if rng.integers(2) else []
@@ -777,6 +808,9 @@ def drawn_module(
         steps += [nn.Linear(d, m), Cancel(10 ** rng.uniform(0, 12)), TORCH[name]()]
     elif what == "place":
         steps += [nn.Linear(d, m), InPlace()]
+    elif what == "pool":
+        ways = ["max", "amax", "topk", "sort", "maximum", "max_pool1d"]
+        steps += [nn.Linear(d, 2 * m), Largest(str(rng.choice(ways)))]
     else:
         steps += [nn.Linear(d, m), TORCH[name]()]
     if rng.random() < 0.15:
@@ -794,7 +828,10 @@ def drawn_module(
                 if rng.random() < 0.7:
                     row = torch.from_numpy(x[rng.integers(len(x))])
                     shift = float(rng.choice([-1, 1])) if name == "hardtanh" else 0.0
-                    steps[0].bias[unit] = shift - steps[0].weight[unit] @ row
+                    own = steps[0].weight[unit] @ row
+                    if what == "pool":  # a tie
+                        own -= steps[0].weight[unit ^ 1] @ row + steps[0].bias[unit ^ 1]
+                    steps[0].bias[unit] = shift - own
     return module
 
 
@@ -812,7 +849,7 @@ def module(rng: np.random.Generator) -> Case:
 def module_knots(rng: np.random.Generator) -> Case:
     x = drawn_inputs(rng, int(rng.integers(2, 5)), int(rng.choice([2, 3])))
     name = str(rng.choice(["relu", "leaky", "abs", "hardtanh"]))
-    return module_case(drawn_module(rng, x, name, "plain", 1.0), x)
+    return module_case(drawn_module(rng, x, name, str(rng.choice(["plain", "pool"])), 1.0), x)
 
 
 def module_case(made: nn.Sequential, x: np.ndarray) -> Case:

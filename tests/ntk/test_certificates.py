@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from adversarial import ends_of, exactly, module_kernel, network_case, network_kernel
+from adversarial import Largest, ends_of, exactly, module_kernel, network_case, network_kernel
 from torch import Tensor, nn
 
 import ntkcond
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import perturbation
 from ntkcond.ntk import spectrum as spectra
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.rounding import KernelError
@@ -140,6 +141,46 @@ def test_samples_that_depend_on_each_other_in_large_batches_alone_are_refused():
     with pytest.raises(UserError, match="depends on the others of its batch"):
         ntkcond.kernel(Batch("couples"), torch.randn(9, 6))
     assert ntkcond.kernel(Batch("couples"), torch.randn(7, 6)).matrix.shape == (7, 7)
+
+
+CHOICES = ["max", "amax", "topk", "sort", "maximum", "max_pool1d"]
+
+
+def tied(how: str, seed: int) -> tuple[nn.Module, Tensor]:
+    """A module that chooses the larger of each pair, and samples of which one has one pair that is
+    equal but for rounding."""
+    torch.manual_seed(seed)
+    module = nn.Sequential(nn.Linear(8, 64), Largest(how), nn.Linear(32, 1)).double()
+    x = torch.randn(16, 8, dtype=torch.float64)
+    pair = module[0]
+    with torch.no_grad():
+        pair.bias[5] = pair.bias[4] + (pair.weight[4] @ x[3] - pair.weight[5] @ x[3])
+    return module, x
+
+
+@pytest.mark.parametrize("how", CHOICES)
+def test_one_tie_in_a_large_module_leaves_the_verdict_open(how):
+    for seed in range(4):
+        found = ntkcond.condition_number(*tied(how, seed))
+        assert found.kinks and found.verdict == "unresolved"
+
+
+def test_ties_are_decided_the_other_way_since_random_errors_may_leave_them(monkeypatch):
+    monkeypatch.setattr(perturbation, "POOLS", set())
+    monkeypatch.setattr(perturbation, "RANKED", set())
+    verdicts = {ntkcond.condition_number(*tied("max_pool1d", s)).verdict for s in range(20)}
+    assert "resolved" in verdicts
+
+
+def test_ties_of_equal_patches_leave_the_gradient_as_it_is():
+    torch.manual_seed(0)
+    x = torch.zeros(8, 1, 16, 16, dtype=torch.float64)
+    x[:, :, 5:9, 5:9] = torch.randn(8, 1, 4, 4)
+    module = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.MaxPool2d(2), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 49, 1)
+    ).double()
+    found = ntkcond.condition_number(module, x)
+    assert found.verdict == "resolved" and not found.kinks
 
 
 @pytest.mark.parametrize("large", [False, True])

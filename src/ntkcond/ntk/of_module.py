@@ -19,7 +19,14 @@ from torch import Tensor, nn
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
-from ntkcond.ntk.perturbation import COARSER, Perturbed, Plain, undecided
+from ntkcond.ntk.perturbation import (
+    COARSER,
+    Perturbed,
+    Plain,
+    Swapped,
+    reaches,
+    undecided,
+)
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
@@ -363,8 +370,17 @@ def _error(
                     moved = differentiated(samples, outputs)
                 squares += distances(gradients, moved) ** 2 / runs
                 at_kinks = np.maximum(at_kinks, undecided(plain, perturbed, len(samples)).numpy())
+            away = np.sqrt(squares)
+            jumps = DIFFERS * size + SAFETY / COARSER * away
+            for odd in (False, True) if plain.choices else ():
+                near = reaches(plain, perturbed, len(samples))
+                if near is None:
+                    at_kinks += 1
+                    break
+                with Swapped(near, odd):
+                    swapped = differentiated(samples, outputs)
+                at_kinks += ~(distances(gradients, swapped) <= jumps)
             _compare_batches(differentiated, samples, outputs, gradients, size, at_kinks == 0)
-        away = np.sqrt(squares)
         kinks += int(at_kinks.sum())
         lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
         error = np.where(lost, size + away, away / COARSER)

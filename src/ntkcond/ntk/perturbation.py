@@ -6,7 +6,9 @@ arithmetic (Parker, UCLA CSD-970002, 1997). What that changes, over COARSER, est
 itself does: cancellation is seen wherever it happens, in any range of numbers.
 
 A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
-run: one that is as near to the kink as rounding may have moved it is counted.
+run: one that is as near to the kink as rounding may have moved it is counted. Where the largest of
+some entries is chosen, as in max pooling, ties are no kink if the gradient is the same on either
+side: they are decided the other way, and the gradient tells.
 """
 
 import math
@@ -83,23 +85,35 @@ KINKS: dict[str, Callable[..., Iterator[Any]]] = {
 }
 
 
+# Operations that choose among all entries of a window, or along a dimension.
+POOLS = {
+    "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
+}  # fmt: skip
+RANKED = {
+    "max", "min", "amax", "amin", "aminmax", "argmax", "argmin", "sort", "argsort", "topk",
+    "kthvalue", "median", "nanmedian", "cummax", "cummin",
+}  # fmt: skip
+
+
 def _is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
-class _Distance(NamedTuple):
-    """Of inputs of an operation to its kink; its name."""
+class _Seen(NamedTuple):
+    """An operation's name; its inputs' distances to its kink, or those it chooses from."""
 
     name: str
     values: Tensor
 
 
 class Plain(TorchDispatchMode):
-    """Runs operations as they are and keeps the distances to kinks."""
+    """Runs operations as they are and keeps distances to kinks, and what is chosen from."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.distances: list[_Distance] = []
+        self.distances: list[_Seen] = []
+        self.choices: list[_Seen] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -111,8 +125,10 @@ class Plain(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name in KINKS and any(_is_real(a) for a in args):
             self.distances += [
-                _Distance(name, v.detach().clone()) for v in KINKS[name](*args) if _is_real(v)
+                _Seen(name, v.detach().clone()) for v in KINKS[name](*args) if _is_real(v)
             ]
+        if _chooses(name, args):
+            self.choices.append(_Seen(name, args[0].detach().clone()))
 
 
 class Perturbed(Plain):
@@ -172,6 +188,53 @@ class Perturbed(Plain):
         return (1 + unit * (2 * noise - 1)).to(like.dtype)
 
 
+def _chooses(name: str, args: tuple) -> bool:
+    pair = len(args) > 1 and _is_real(args[1])  # max(a, b), as maximum(a, b)
+    return name in POOLS | RANKED and _is_real(args[0]) and not pair
+
+
+class Swapped(TorchDispatchMode):
+    """Runs operations as they are, but for ties: each choice is made after the first and the second
+    by size, the third and the fourth …, have come nearer by `reach`, or, odd, the second and the
+    third. reaches: of each choice in turn, to be broadcast (`reaches`)."""
+
+    def __init__(self, reaches: list[Tensor], odd: bool) -> None:
+        super().__init__()
+        self.reaches, self.odd = iter(reaches), odd
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        kwargs, name = kwargs or {}, func.overloadpacket.__name__
+        if not _chooses(name, args):
+            return func(*args, **kwargs)
+        z, reach = args[0], next(self.reaches, None)
+        if reach is None:
+            return func(*args, **kwargs)
+        if name in POOLS:
+            winners = func(*args, **kwargs)[1]
+            spatial = 3 if "3d" in name else 2
+            flat = torch.zeros_like(z).flatten(-spatial)
+            moved = flat.scatter(-1, winners.flatten(-spatial), 1.0).reshape(z.shape)
+        else:
+            moved = self._by_rank(z, func._schema, args, kwargs)
+        return func(z - reach * moved, *args[1:], **kwargs)
+
+    def _by_rank(self, z: Tensor, schema: Any, args: tuple, kwargs: dict) -> Tensor:
+        """1 of what is to become smaller, −1 of what is to become larger."""
+        names = [a.name for a in schema.arguments]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        dims = given.get("dim", -1 if "dim" in names else None)
+        if dims is None or dims == []:
+            dims = list(range(z.ndim))
+        dims = [dims] if isinstance(dims, int) else list(dims)
+        last = z.movedim(dims, list(range(-len(dims), 0)))
+        flat = last.reshape(*last.shape[: -len(dims)], -1)
+        rank = flat.argsort(-1, descending=True).argsort(-1)
+        sign = 1.0 - 2.0 * ((rank + self.odd) % 2)
+        return sign.to(z.dtype).reshape(last.shape).movedim(list(range(-len(dims), 0)), dims)
+
+
 def _rounds(name: str, args: tuple, result: Any) -> bool:
     """Whether a move is to a type of lower precision."""
     if name != "_to_copy" or not (_is_real(args[0]) and _is_real(result)):
@@ -189,6 +252,23 @@ def _terms(name: str, args: tuple) -> int:
     if name.startswith("convolution"):  # input, weight; or gradient, input, weight
         return math.prod(real[2 if name.endswith("backward") else 1].shape[1:])
     return max(1, math.prod(real[0].shape[1:])) if real else 1
+
+
+def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None:
+    """By how much rounding may have moved what each operation chooses from; None where both runs
+    differ in their operations."""
+    found = []
+    if len(plain.choices) != len(perturbed.choices):
+        return None
+    for here, there in zip(plain.choices, perturbed.choices, strict=True):
+        if here.name != there.name or here.values.shape != there.values.shape:
+            return None
+        away = (there.values - here.values).abs()
+        rows = away.ndim > 0 and len(away) == samples
+        dims = tuple(range(1, away.ndim)) if rows else tuple(range(away.ndim))
+        reach = away.amax(dims, keepdim=True) if dims and away.numel() else away
+        found.append(SAFETY / COARSER * reach)
+    return found
 
 
 def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
