@@ -366,7 +366,7 @@ def _error(
             with plain:
                 gradients = differentiated(samples, outputs)
             for run in range(runs):
-                with Perturbed(runs * number + run, x.device) as perturbed:
+                with Perturbed(runs * number + run) as perturbed:
                     moved = differentiated(samples, outputs)
                 squares += distances(gradients, moved) ** 2 / runs
                 at_kinks = np.maximum(at_kinks, undecided(plain, perturbed, len(samples)).numpy())

@@ -11,15 +11,18 @@ some entries is chosen, as in max pooling, ties are no kink if the gradient is t
 side: they are decided the other way, and the gradient tells.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 COARSER = 2.0**13
+POOL = 2**20 + 7
 SAFETY = 16.0  # of the distance to a kink
 
 # Operations that only move numbers: they do not round.
@@ -134,9 +137,9 @@ class Plain(TorchDispatchMode):
 class Perturbed(Plain):
     """Runs operations with random errors. seed: of these."""
 
-    def __init__(self, seed: int, device: torch.device) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__()
-        self.random = torch.Generator(device).manual_seed(seed)
+        self.random = np.random.default_rng(seed)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -147,7 +150,7 @@ class Perturbed(Plain):
         if name in MOVES or any(r.alias_info is not None for r in schema.returns):
             result = func(*args, **kwargs)
             if schema.is_mutable and name not in MOVES and _is_real(result):
-                result.mul_(self._factors(result, 1.0))
+                result.copy_(self._moved(result, 1.0))
             return self._moved(result, 1.0) if _rounds(name, args, result) else result
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         moved = [self._moved(a, growth) for a in args]
@@ -164,7 +167,7 @@ class Perturbed(Plain):
         x, rstd = args[0], result[2]
         if not rstd.numel():  # statistics were given
             return torch.zeros_like(result[0])
-        noise = x * (self._factors(x, growth) - 1)
+        noise = self._moved(x, growth) - x
         channels = (-1, *[1] * (x.ndim - 2))
         if name == "native_layer_norm":
             return noise * rstd * (1 if args[2] is None else args[2])
@@ -175,17 +178,29 @@ class Perturbed(Plain):
         return noise * (1 if args[1] is None else args[1].reshape(channels))
 
     def _moved(self, value: Any, growth: float) -> Any:
+        """With errors of the precision of its type."""
         if isinstance(value, list):
             return [self._moved(v, growth) for v in value]
-        return value * self._factors(value, growth) if _is_real(value) else value
+        if not _is_real(value):
+            return value
+        unit = min(0.125, growth * COARSER * torch.finfo(value.dtype).eps / 2)
+        flat = value.detach().reshape(-1)
+        moved, pool = torch.empty_like(flat), _pool(value.dtype, value.device)
+        start, first = 0, int(self.random.integers(POOL))
+        while start < len(flat):
+            noise = pool[first : first + len(flat) - start]
+            part = slice(start, start + len(noise))
+            torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
+            start, first = part.stop, 0
+        return moved.reshape(value.shape)
 
-    def _factors(self, like: Tensor, growth: float) -> Tensor:
-        """1 + errors, of the precision of its type."""
-        unit = min(0.125, growth * COARSER * torch.finfo(like.dtype).eps / 2)
-        noise = torch.rand(
-            like.shape, generator=self.random, dtype=torch.float64, device=like.device
-        )
-        return (1 + unit * (2 * noise - 1)).to(like.dtype)
+
+@functools.cache
+def _pool(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Random numbers from −1 to 1. An operation takes those from a random place on: to draw new ones
+    for each would take most of the time."""
+    numbers = np.random.default_rng(0).uniform(-1, 1, POOL)
+    return torch.from_numpy(numbers).to(device, dtype)
 
 
 def _chooses(name: str, args: tuple) -> bool:
