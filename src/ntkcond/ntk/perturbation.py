@@ -197,8 +197,8 @@ class Perturbed(Plain):
 
 @functools.cache
 def _pool(dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Random numbers from −1 to 1. An operation takes those from a random place on: to draw new ones
-    for each would take most of the time."""
+    """Random numbers from −1 to 1. An operation takes those from a random place on: to draw new
+    ones for each would take most of the time."""
     numbers = np.random.default_rng(0).uniform(-1, 1, POOL)
     return torch.from_numpy(numbers).to(device, dtype)
 
