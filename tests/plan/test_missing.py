@@ -1,4 +1,4 @@
-"""A data set that cannot be had: it stops its figures, or they are drawn without it and say so."""
+"""An unavailable data set: it stops its figures, or they are drawn without it and say so."""
 
 import http.server
 import shutil

@@ -1,4 +1,4 @@
-"""Data sets that cannot be had, and the figures that are drawn without them (`missing: skip`).
+"""Unavailable data sets, and the figures that are drawn without them (`missing: skip`).
 
 A set is missing from a figure if bringing the figure up to date would read raw files that are
 neither in data_dir nor served by an address. It then leaves the figure's list in the config's
@@ -24,7 +24,7 @@ Answers = Mapping[str, Mapping[str, str]]  # of each file and address, see `ntkc
 
 
 class Missing(NamedTuple):
-    """A data set that cannot be had. left_out: the figures that are drawn without it; unmade: those
+    """An unavailable data set. left_out: the figures that are drawn without it; unmade: those
     that have no other set; lacking, answers: in words, which files are not where, and what the
     servers say."""
 

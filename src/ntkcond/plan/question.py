@@ -15,7 +15,7 @@ from ntkcond.run.errors import UserError
 
 class Question(NamedTuple):
     """settings: the config; path: the result, from --directory, which is now the current folder;
-    job: its maker; missing: data sets that cannot be had, without which freshness.graph is."""
+    job: its maker; missing: unavailable data sets, without which freshness.graph is."""
 
     settings: dict
     path: str
