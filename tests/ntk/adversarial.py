@@ -267,9 +267,10 @@ def _ends(matrix: np.ndarray) -> Ends | None:
     return Ends(largest, 1 / _largest(inverse.T @ scaled), matrix)
 
 
-def ends_of(exact: Callable[[], np.ndarray], to_the_end: bool) -> Ends:
+def ends_of(exact: Callable[[], np.ndarray], to_the_end: bool, gram: bool = False) -> Ends:
     """Of the kernel that `exact` computes in the digits of its context. to_the_end: whether more
-    digits are tried where 100 show no λ_min."""
+    digits are tried where 100 show no λ_min. gram: it is of gradients, so that a negative
+    eigenvalue is due to too few digits."""
     before = None
     for places in DIGITS:
         with unlimited(places) as context:
@@ -281,6 +282,8 @@ def ends_of(exact: Callable[[], np.ndarray], to_the_end: bool) -> Ends:
                 continue
             lost = context.flags[decimal.Underflow] or context.flags[decimal.Overflow]
             now = _ends(matrix)
+            if gram and now and now.indefinite:
+                now = None
             if now is not None and lost:
                 now = now._replace(beyond=True)
             if now is not None and not context.flags[decimal.Inexact]:
@@ -311,6 +314,7 @@ class Case(NamedTuple):
     spectrum: Callable[[], Spectrum]
     exact: Callable[[], np.ndarray]
     by_inputs: bool = False  # the inputs alone prove that it is singular
+    gram: bool = True  # of gradients: not indefinite
     note: str = ""
     unit: float = U  # of the lowest precision inside, or a stated relative error
 
@@ -341,9 +345,10 @@ def network_case(
             factors, error = known(network, weights)(x)
             return of_kernel(empirical_ntk(factors), error, rank)
 
+    nothing = network.trainable == "first" and not network.bias and not x.any(1).all()
     shapes = f"{network.activation.title} L={network.depth} m={network.width} β={network.bias:g}"
     return Case(
-        found, lambda: network_kernel(network, weights, x), rank < len(x),
+        found, lambda: network_kernel(network, weights, x), rank < len(x) or nothing,
         f"{shapes} {network.trainable} n={len(x)} d={x.shape[1]}",
     )  # fmt: skip
 
@@ -593,7 +598,7 @@ def matrix(rng: np.random.Generator) -> Case:
         return spectrum(given, KernelError.of_matrix(error), n)
 
     stated = U if not error else max(U, 10 * error / max(abs(truth).max(), 1e-300))
-    return Case(found, lambda: exactly(truth), note=f"matrix {what} n={n}", unit=stated)
+    return Case(found, lambda: exactly(truth), gram=False, note=f"matrix {what} n={n}", unit=stated)
 
 
 # --- modules: a chain of steps, each with its exact value and the transpose of its derivative
@@ -922,7 +927,7 @@ def judged(kind: str, seed: int) -> Verdict:
 
 
 def _compared(kind: str, seed: int, case: Case, found: Spectrum) -> Verdict:
-    ends = ends_of(case.exact, to_the_end=found.verdict != "unresolved")
+    ends = ends_of(case.exact, found.verdict != "unresolved", case.gram)
     note = f"{case.note}: {found}; κ = {ends.kappa:.12g}"
     tiny = not 1e-280 < found.lambda_max < 1e300
     cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * case.unit

@@ -22,6 +22,7 @@ from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
+from ntkcond.ntk.perturbation import reach_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
@@ -111,10 +112,12 @@ class Differentiated:
         if not _agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         if not _agree(together, alone):
-            raise UserError(
-                "the module's output for a sample depends on the others of its batch: its NTK is"
-                " not defined"
-            )
+            apart = float((together - alone).abs().max())
+            if not apart <= reach_of(lambda: self._outputs(x), together):
+                raise UserError(
+                    "the module's output for a sample depends on the others of its batch: its NTK"
+                    " is not defined"
+                )
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
         owned = set(self.parameters.values())

@@ -21,11 +21,16 @@ from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
 from ntkcond.ntk.perturbation import (
     COARSER,
+    SATURATED,
     Perturbed,
     Plain,
     Swapped,
+    reach_of,
     reaches,
     undecided,
+)
+from ntkcond.ntk.perturbation import (
+    SAFETY as TO_A_KINK,
 )
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
@@ -39,7 +44,6 @@ DEPENDS = (
 FEW = 4  # samples that show how its gradients can be computed
 SAFETY = 4.0  # of what random errors change
 RUNS = 8, 2  # with random errors, of few numbers and of many: no luck makes the estimate small
-SATURATED = 0.03  # relative: a gradient that changes by more does so in no proportion to the errors
 
 
 @dataclass(frozen=True)
@@ -371,18 +375,19 @@ def _error(
                 squares += distances(gradients, moved) ** 2 / runs
                 at_kinks = np.maximum(at_kinks, undecided(plain, perturbed, len(samples)).numpy())
             away = np.sqrt(squares)
-            jumps = DIFFERS * size + SAFETY / COARSER * away
+            near = DIFFERS * size + TO_A_KINK / COARSER * away + TINY
             for odd in (False, True) if plain.choices else ():
-                near = reaches(plain, perturbed, len(samples))
-                if near is None:
+                reach = reaches(plain, perturbed, len(samples))
+                if reach is None:
                     at_kinks += 1
                     break
-                with Swapped(near, odd):
+                with Swapped(reach, odd):
                     swapped = differentiated(samples, outputs)
-                at_kinks += ~(distances(gradients, swapped) <= jumps)
-            _compare_batches(differentiated, samples, outputs, gradients, size, at_kinks == 0)
+                at_kinks += ~(distances(gradients, swapped) <= near)
+            lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
+            near[lost] = math.inf
+            _compare_batches(differentiated, samples, outputs, gradients, size, near)
         kinks += int(at_kinks.sum())
-        lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
         error = np.where(lost, size + away, away / COARSER)
         with np.errstate(over="ignore"):
             squared[part] = np.nan_to_num(error, nan=math.inf) ** 2
@@ -400,12 +405,11 @@ def _compare_batches(
     outputs: range,
     gradients: ByName,
     size: np.ndarray,
-    decided: np.ndarray,
+    near: np.ndarray,
 ) -> None:
     """Holds gradients of a batch, of norms `size`, and outputs against those of its halves, in
-    another order. decided: samples that are at no kink, where a gradient jumps by rounding."""
-    off = abs(norms(gradients) - size) > DIFFERS * size + TINY  # K had other batches
-    if (off & decided).any():
+    another order. near: by how much rounding may change each gradient."""
+    if (abs(norms(gradients) - size) > near).any():  # K had other batches
         raise UserError(DEPENDS)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
     f = differentiated.outputs(x)
@@ -413,12 +417,12 @@ def _compare_batches(
     for part in _parts(len(x), -(-len(x) // 2)):
         some = order[part]
         apart = float((differentiated.outputs(x[some]) - f[some]).abs().max())
-        if not apart <= DIFFERS * scale:
+        allowed = DIFFERS * scale
+        if not apart <= allowed and not apart <= reach_of(lambda: differentiated.outputs(x), f):
             raise UserError(
                 "the module's output for a sample depends on the others of its batch, or changes"
                 " from call to call: its NTK is not defined"
             )
         away = distances(of_rows(gradients, some), differentiated(x[some], outputs))
-        index = some.cpu().numpy()
-        if (~(away <= DIFFERS * size[index] + TINY) & decided[index]).any():
+        if (~(away <= near[some.cpu().numpy()])).any():
             raise UserError(DEPENDS)

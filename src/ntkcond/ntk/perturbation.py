@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 COARSER = 2.0**13
 POOL = 2**20 + 7
 SAFETY = 16.0  # of the distance to a kink
+SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 # Operations that only move numbers: they do not round.
 MOVES = {
@@ -267,6 +268,17 @@ def _terms(name: str, args: tuple) -> int:
     if name.startswith("convolution"):  # input, weight; or gradient, input, weight
         return math.prod(real[2 if name.endswith("backward") else 1].shape[1:])
     return max(1, math.prod(real[0].shape[1:])) if real else 1
+
+
+def reach_of(run: Callable[[], Tensor], plain: Tensor) -> float:
+    """By how much rounding may change what a run gives: infinite where random errors saturate."""
+    with torch.no_grad(), Perturbed(0):
+        first = run()
+    with torch.no_grad(), Perturbed(1):
+        second = run()
+    away = max(float((moved - plain).abs().max()) for moved in (first, second))
+    small = away <= SATURATED * float(plain.abs().max())
+    return SAFETY / COARSER * away if small else math.inf
 
 
 def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None:
