@@ -19,7 +19,7 @@ CASES = int(os.environ.get("NTKCOND_TEST_CASES", 560))
 SEED = int(os.environ.get("NTKCOND_TEST_SEED", 0))
 PRICE = 0.05  # of verdicts that could have been resolved
 # Neurons of one layer 10³⁰⁰ apart, where bounds by norms say nothing; and nothing but kinks
-DEARER = {"scales": 0.15, "module knots": 1.0}
+DEARER = {"scales": 0.1, "module knots": 1.0}
 
 
 @pytest.mark.parametrize("kind", KINDS)

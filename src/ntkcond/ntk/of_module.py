@@ -21,6 +21,7 @@ from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
 from ntkcond.ntk.perturbation import (
     COARSER,
+    MARGIN,
     SATURATED,
     Perturbed,
     Plain,
@@ -28,9 +29,6 @@ from ntkcond.ntk.perturbation import (
     reach_of,
     reaches,
     undecided,
-)
-from ntkcond.ntk.perturbation import (
-    SAFETY as TO_A_KINK,
 )
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
@@ -378,15 +376,10 @@ def _error(
                 squares += distances(gradients, moved) ** 2 / runs
                 at_kinks = np.maximum(at_kinks, undecided(plain, perturbed, len(samples)).numpy())
             away = np.sqrt(squares)
-            near = DIFFERS * size + TO_A_KINK / COARSER * away + TINY
-            for odd in (False, True) if plain.choices else ():
+            near = DIFFERS * size + MARGIN / COARSER * away + TINY
+            if plain.choices:
                 reach = reaches(plain, perturbed, len(samples))
-                if reach is None:
-                    at_kinks += 1
-                    break
-                with Swapped(reach, odd):
-                    swapped = differentiated(samples, outputs)
-                at_kinks += ~(distances(gradients, swapped) <= near)
+                at_kinks += _at_ties(differentiated, samples, outputs, gradients, near, reach)
             lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
             near[lost] = math.inf
             _compare_batches(differentiated, samples, outputs, gradients, size, near)
@@ -400,6 +393,26 @@ def _error(
     flushed = TINY * weights * len(matrix) * (matrix.any() or bool(x.any()))
     products = counted * float(np.trace(matrix)) + flushed
     return Bound(SAFETY**2 * float(squared.sum()), products, kinks)
+
+
+def _at_ties(
+    differentiated: Differentiated,
+    x: Tensor,
+    outputs: range,
+    gradients: ByName,
+    near: np.ndarray,
+    reach: list[Tensor] | None,
+) -> np.ndarray:
+    """How often the gradient of a sample becomes another where its ties are decided the other way,
+    (n,). near: by how much rounding may change each; reach: of `reaches`."""
+    found = np.zeros(len(x), dtype=np.int64)
+    if reach is None:
+        return found + 1
+    for odd in (False, True):
+        with Swapped(reach, odd):
+            swapped = differentiated(x, outputs)
+        found += ~(distances(gradients, swapped) <= near)
+    return found
 
 
 def _compare_batches(

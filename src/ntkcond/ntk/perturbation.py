@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 COARSER = 2.0**13
 POOL = 2**20 + 7
-SAFETY = 16.0  # of the distance to a kink
+MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 # Operations that only move numbers: they do not round.
@@ -278,7 +278,7 @@ def reach_of(run: Callable[[], Tensor], plain: Tensor) -> float:
         second = run()
     away = max(float((moved - plain).abs().max()) for moved in (first, second))
     small = away <= SATURATED * float(plain.abs().max())
-    return SAFETY / COARSER * away if small else math.inf
+    return MARGIN / COARSER * away if small else math.inf
 
 
 def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None:
@@ -294,7 +294,7 @@ def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None
         rows = away.ndim > 0 and len(away) == samples
         dims = tuple(range(1, away.ndim)) if rows else tuple(range(away.ndim))
         reach = away.amax(dims, keepdim=True) if dims and away.numel() else away
-        found.append(SAFETY / COARSER * reach)
+        found.append(MARGIN / COARSER * reach)
     return found
 
 
@@ -312,6 +312,6 @@ def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
         rows = a.ndim > 0 and len(a) == samples
         a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
         reach = (b - a).abs().amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
-        near = (a.abs() <= SAFETY / COARSER * reach) & ((a != 0) | (b != 0)) & (reach > 0)
+        near = (a.abs() <= MARGIN / COARSER * reach) & ((a != 0) | (b != 0)) & (reach > 0)
         total += near.sum(1).cpu() if rows else near.sum().cpu()
     return total
