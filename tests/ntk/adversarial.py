@@ -314,9 +314,9 @@ class Case(NamedTuple):
     spectrum: Callable[[], Spectrum]
     exact: Callable[[], np.ndarray]
     by_inputs: bool = False  # the inputs alone prove that it is singular
-    gram: bool = True  # of gradients: not indefinite
     note: str = ""
     unit: float = U  # of the lowest precision inside, or a stated relative error
+    gram: bool = True  # of gradients: not indefinite
 
 
 class NotFinite(Exception):
