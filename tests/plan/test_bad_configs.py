@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as plan_config
-from ntkcond.plan import effects, question, requests
+from ntkcond.plan import question, requests
 from ntkcond.plan.workflow import Plan
 from ntkcond.run.errors import UserError
 from workflow import ROOT, copy_of_the_project, snakemake
@@ -147,7 +147,6 @@ def start(config: dict) -> Plan:
             value(wildcards, **({} if name == "gpu" else {"attempt": 3, **extra}))
         if rule in requests.NEEDS:
             requests.need(plan.config, rule, wildcards)
-    effects.unused(plan.asked, DEFAULT, plan.config, {}, jobs)
     return plan
 
 

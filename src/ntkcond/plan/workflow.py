@@ -7,14 +7,12 @@ held by tests/plan/test_snakemake.py or test_missing.py:
   Nothing documented lets a workflow say that a result is out of date for a reason of its own.
 - `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
   to say them in words and to refuse what cannot fit.
-- `workflow.dag.jobs`, `workflow.scheduler.failed`: all jobs, and those that failed for good.
-- `workflow.rerun_triggers`, `touch`, `output_settings`, `dag_settings.targets`,
-  `deployment_settings`: what the command line says of them.
+- `workflow.rerun_triggers`, `touch`, `dag_settings.targets`, `deployment_settings`: what the
+  command line says of them.
 - `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
   --configfile and --cores say. `modifier`: a module's config and prefix.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
-- `snakemake.logging.logger`, its events and some of its messages: when the jobs are known, how a
-  job ended, and what the terminal need not show.
+- `snakemake.logging.logger`, its event `run_info` and one message: when the jobs are known.
 
 Params are functions of `output`, which Snakemake takes for derived and does not compare: what
 matters of them is in the record (`ntkcond.run.record`).
@@ -37,7 +35,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.plan import caption, config, effects, failures, missing, reasons, requests, run_lock
+from ntkcond.plan import caption, config, missing, reasons, requests, run_lock
 from ntkcond.plan.cluster import GPU_AS_CORES
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import PATTERNS, Graph, Job
@@ -60,17 +58,7 @@ SRUN = "srun --mpi=pmix"  # by which Open MPI's ranks find each other
 # In an environment that Snakemake made (--sdm conda), with the code of this one.
 IN_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python {STEP}"
 SNAKEMAKE_FOLDER = Path(".snakemake")
-# What Snakemake says: of no jobs; when it is told to stop; after a failure.
 NOTHING_TO_DO = "Nothing to be done (all requested files are present and up to date)."
-STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
-ABOVE = "Snakemake's message is above"
-# What of it the terminal need not show: what is said better at the end, and how it schedules.
-SAID_BETTER = (
-    "Shutting down, this might take some time.",
-    "Exiting because a job execution failed. Look above for error messages",
-    "At least one job did not complete successfully.",
-)
-HOUSEKEEPING = ("Select jobs to execute", "Execute ", "Cannot restore ")
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -120,7 +108,6 @@ class Plan:
             raise UserError("a module of ntkcond takes `prefix`, not `replace_prefix`")
         self.asked = Graph(config_, start, folder=folder)
         self.missing: list[missing.Missing] = []
-        self._heard: _Ends | None = None  # while jobs run
         self.specs = SPECS
         self.environment = str(Path(project, "workflow/envs/ntkcond.yaml"))
         self.constraints = {
@@ -143,8 +130,6 @@ class Plan:
         from snakemake.logging import logger
 
         logger.addHandler(_WhenJobsAreKnown(self._when_jobs_are_known))
-        # after all that Snakemake says, and after it has left the folder of --directory
-        atexit.register(self._say_last_words)
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -378,10 +363,10 @@ class Plan:
         """Before the first job (`onstart`)."""
         run_lock.take(SNAKEMAKE_FOLDER)
         logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
-        self._heard = _Ends(self.workflow.output_settings)
-        self._folder = Path.cwd()
         if self.missing:
             print(missing.in_words(self.missing), file=sys.stderr)
+            # and after all that Snakemake says
+            atexit.register(print, f"\n{missing.in_words(self.missing)}", file=sys.stderr)
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
@@ -389,50 +374,6 @@ class Plan:
         self._refuse_ranks_that_cannot_run()
         if self.workflow.local_exec:  # a cluster's nodes are not this machine
             self._refuse_what_cannot_fit(jobs)
-
-    def _say_last_words(self) -> None:
-        heard = self._heard
-        if heard:
-            self._say_what_was_made(self._folder, heard)
-        if self.missing:
-            print(f"\n{missing.in_words(self.missing)}", file=sys.stderr)
-        if heard:
-            self._say_what_failed(self._folder, heard)
-
-    def _say_what_was_made(self, folder: Path, heard: "_Ends") -> None:
-        """The artefacts, by their first file."""
-        done = (job for job in self.workflow.dag.jobs if job.jobid in heard.done)
-        made = {job.rule: job.outputs[0] for job in self._of_this_workflow(done)}
-        files = [Path(made[name]).name for name in self.specs if name in made]
-        if files:
-            place = failures.from_here(Path(folder, self.asked.at("results")))
-            print(f"\nntkcond: made in {place}: {', '.join(files)}", file=sys.stderr)
-
-    def _say_what_failed(self, folder: Path, heard: "_Ends") -> None:
-        groups = self.workflow.scheduler.failed
-        failed = [one for job in groups for one in (job.jobs if job.is_group() else [job])]
-        if heard.stopped and not failed:
-            print("\nntkcond: stopped. The same command resumes", file=sys.stderr)
-            return
-        left = self.workflow.dag.needrun_jobs()  # not those of which a later attempt succeeded
-        failed = failed or [job for job in left if job.jobid in heard.failed]
-        if failed:
-            failed.sort(key=lambda job: job.jobid)
-            words = failures.of_run([self._failure(job, folder, heard) for job in failed])
-            print(f"\n{words}", file=sys.stderr)
-
-    def _failure(self, job: Any, folder: Path, heard: "_Ends") -> failures.Failure:
-        rule = job.rule.name
-        mine = self._maker(str(job.output[0]))
-        left = {other.rule: other for other in self._jobs_to_run() if other is not mine}
-        needed_by = [
-            name
-            for name in self.specs
-            if name in left and mine and mine in self.graph.upstream(left[name])
-        ]
-        end, logs = heard.failed.get(job.jobid, (ABOVE, job.log))
-        name = rule if rule in self.specs else job.message or rule
-        return failures.Failure(name, needed_by, folder, list(map(str, logs)), end)
 
     def _refuse_ranks_that_cannot_run(self) -> None:
         jobs = [job for job in self.workflow.dag.needrun_jobs() if job.rule.name in BY_RANKS]
@@ -507,20 +448,6 @@ class Plan:
         ]
         if found:
             logger.info(reasons.of_run(self.freshness, found))
-        self._say_what_has_no_effect(logger)
-
-    @functools.cache  # noqa: B019  a dry run lists its jobs twice
-    def _say_what_has_no_effect(self, logger: logging.Logger) -> None:
-        given = self.workflow.config_settings
-        if given.overwrite_config and not self._has_own_config:
-            default = self._default_config()
-            jobs = self._of_this_workflow(self.workflow.dag.jobs)
-            # of a missing data set, too, settings have an effect: on what the figure would show
-            asked = [self.asked.job(job.rule, **job.wildcards) for job in jobs]
-            for line in effects.unused(
-                self.asked, default, given.overwrite_config, given.config, asked
-            ):
-                logger.warning(f"ntkcond: {line}")
 
     def _default_config(self) -> dict:
         return yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
@@ -543,56 +470,6 @@ class _WhenJobsAreKnown(logging.Handler):
             self.function(logging.getLogger(record.name))
 
 
-class _Ends(logging.Handler):
-    """Notes how jobs end, and keeps from the terminal what Snakemake's log file has: of a failure
-    of ours thirty lines with the commands, of each job five of its scheduling.
-
-    done: jobs that succeeded; failed: of each that did not, how it ended and its logs.
-    stopped: whether Snakemake was told to.
-    """
-
-    def __init__(self, output_settings) -> None:
-        from snakemake.logging import logger
-
-        super().__init__()
-        self.done: set[int] = set()
-        self.failed: dict[int, tuple[str, list[str]]] = {}
-        self.stopped = False
-        self._of_thread: dict[int, str] = {}  # which tells of a job right after its exception
-        self._logger = logger
-        logger.addHandler(self)
-        if not (output_settings.verbose or output_settings.show_failed_logs):
-            for handler in logger.handlers:
-                if handler.get_name() == "DefaultStreamHandler":
-                    handler.addFilter(self._shown)
-
-    def emit(self, record: Any) -> None:
-        """record: of logging, with what Snakemake adds to it."""
-        text = record.getMessage()
-        self.stopped |= text.startswith(STOPPED)
-        if _event(record) == "job_finished":
-            self.done.add(record.job_id)
-        if not _of_a_step(record):
-            return
-        if _event(record) == "error":
-            said = text.rpartition("' ")[2].rstrip(".")  # returned non-zero exit status 1
-            self._of_thread[record.thread] = f"Its command {said}; its messages are above"
-        else:
-            end = self._of_thread.pop(record.thread, ABOVE)
-            words = ""
-            if record.rule_msg:  # of a cluster
-                end = record.rule_msg.partition("For further error")[0].rstrip(". ")
-                words = f": {end}"
-            self.failed[record.jobid] = end, list(record.log)
-            if not self.stopped:
-                self._logger.error(f"Job {record.jobid} ({record.rule_name}) failed{words}")
-
-    def _shown(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        housekeeping = text.startswith(HOUSEKEEPING) or _event(record) == "job_finished"
-        return not (_of_a_step(record) or housekeeping or text.endswith(SAID_BETTER))
-
-
 def _called(rule: str) -> str:
     """The jobs of a computing rule, by its pattern."""
     return "/".join(PATTERNS[rule].removesuffix(".h5").split("/")[2:])
@@ -601,9 +478,3 @@ def _called(rule: str) -> str:
 def _event(record: logging.LogRecord) -> str:
     """What Snakemake tells by it, such as run_info or job_error."""
     return str(getattr(record, "event", ""))
-
-
-def _of_a_step(record: logging.LogRecord) -> bool:
-    """Whether it tells of the failure of a step."""
-    text = {"error": record.getMessage(), "job_error": getattr(record, "shellcmd", "")}
-    return STEP in (text.get(_event(record)) or "")
