@@ -1,4 +1,12 @@
-# The workflow is in workflow/Snakefile; people and Snakemake look for it here, too.
+# The workflow is in workflow/Snakefile; people and Snakemake look for it here, too. This one has the
+# default config beside it, in whose folder relative paths start.
+
+from pathlib import Path
+
+PROJECT = Path(workflow.basedir)
+
+
+configfile: PROJECT / "config.yaml"
 
 
 include: "workflow/Snakefile"

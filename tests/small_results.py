@@ -63,7 +63,7 @@ def run_all(folder: Path) -> Ran:
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     update_config(config, copy.deepcopy(SMALL))
     update_config(config, OWN)
-    settings.remove_unset(config)
+    settings.complete(config)
     write_corpus(folder / "data", subset="train-clean-100")
     x = np.random.default_rng(0).standard_normal((20, 3))
     np.savez(folder / "mine.npz", x=x, y=np.arange(20) % 2)

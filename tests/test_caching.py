@@ -58,8 +58,7 @@ def expected(project: Path, runs: str, *targets: str) -> dict[str, int]:
     """How often each rule runs: the jobs named in a line and all that depend on them."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
-    settings.read_command_line(config, {})
-    settings.remove_unset(config)
+    settings.complete(config)
     before = Path.cwd()
     os.chdir(project)
     try:

@@ -120,8 +120,7 @@ def graph_of(project: Path) -> Graph:
     """Of its config; to be asked in its folder."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
-    settings.read_command_line(config, {})
-    settings.remove_unset(config)
+    settings.complete(config)
     return Graph(config, project)
 
 

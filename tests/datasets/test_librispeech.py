@@ -11,10 +11,10 @@ from test_speech import kaldi_fbank
 from ntkcond.datasets.librispeech import draw
 from ntkcond.datasets.samples import Samples
 from ntkcond.datasets.speech.extraction import NORMALISE
+from ntkcond.plan.config import SCHEMA
 from ntkcond.run.errors import UserError
 from ntkcond.steps import corpus as corpus_step
 from speech import SUBSET, voice, write_corpus
-from workflow import ROOT
 
 OPTIONS = {
     "subset": SUBSET,
@@ -365,7 +365,7 @@ def test_the_part_of_a_corpus_that_is_there_is_stated(folder, tmp_path, caplog):
 def test_the_schema_knows_the_ways_to_normalise():
     import yaml
 
-    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text("utf-8"))
+    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))
     assert schema["$defs"]["dataset"]["properties"]["normalise"]["enum"] == list(NORMALISE)
 
 

@@ -6,6 +6,7 @@ NTKCOND_TEST_DRY_RUNS set other numbers.
 
 import copy
 import functools
+import importlib.metadata
 import math
 import os
 import re
@@ -28,8 +29,9 @@ from workflow import ROOT, copy_of_the_project, snakemake
 
 CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
 DRY_RUNS = int(os.environ.get("NTKCOND_TEST_DRY_RUNS", 2))
+VERSION = importlib.metadata.version("ntkcond")
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-SCHEMA = yaml.safe_load((ROOT / plan_config.SCHEMA).read_text("utf-8"))
+SCHEMA = yaml.safe_load(plan_config.SCHEMA.read_text("utf-8"))
 MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}
 MANY["suppress_health_check"] = list(HealthCheck)
 MANY["phases"] = [Phase.generate, Phase.shrink]
@@ -112,9 +114,7 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
 
 
 WORKFLOW = SimpleNamespace(
-    config_settings=SimpleNamespace(config={}),
     modifier=SimpleNamespace(
-        skip_configfile=False,
         is_main_snakefile=lambda: True,
         path_modifier=SimpleNamespace(replace_prefix=lambda path: path),
     ),
@@ -128,7 +128,7 @@ WORKFLOW = SimpleNamespace(
 
 def start(config: dict) -> Plan:
     """What the Snakefile does with a config, for all jobs of all artefacts."""
-    plan = Plan(WORKFLOW, copy.deepcopy(config), ROOT)
+    plan = Plan(WORKFLOW, copy.deepcopy(config), VERSION, ROOT)
     targets = [plan.job(name, {}) for name in SPECS]
     jobs = list(dict.fromkeys(job for target in targets for job in plan.graph.upstream(target)))
     for job in jobs:
@@ -204,7 +204,9 @@ def test_a_dry_run_passes_or_the_mistake_is_named(tmp_path):
 
 def test_raw_files_are_found_by_any_path_to_their_folder(tmp_path):
     (tmp_path / "here").mkdir()
-    plan = Plan(WORKFLOW, {**copy.deepcopy(DEFAULT), "data_dir": f"{tmp_path}/here/.."}, ROOT)
+    plan = Plan(
+        WORKFLOW, {**copy.deepcopy(DEFAULT), "data_dir": f"{tmp_path}/here/.."}, VERSION, ROOT
+    )
     job = plan.job("dataset", {"dataset": "mnist"})
     assert job.raw[0] == plan.raw_pattern.format(raw_file=SOURCES["mnist"].raw_files[0])
 
@@ -219,6 +221,6 @@ def test_an_overlay_that_is_no_mapping_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("text", ["2024-13-45", "[" * 1500, "{a: [", "!!python/name:os.system"])
 def test_what_is_no_yaml_is_refused_in_a_line(text):
-    with pytest.raises(UserError, match=r"^--config width: not valid YAML") as caught:
-        plan_config.read_command_line({"width": text}, {"width": text})
+    with pytest.raises(UserError, match=r"^width: not valid YAML") as caught:
+        plan_config.complete({"width": text})
     assert str(caught.value).isprintable()

@@ -12,9 +12,9 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan.config import (
     SCHEMA,
     check,
+    complete,
     dataset_settings,
     experiment,
-    remove_unset,
     sample_count,
     sweep,
     training,
@@ -196,7 +196,7 @@ def records(entry: dict) -> list:
     """What the jobs of a data set with these settings, named digits, are made with."""
     config = copy.deepcopy(DEFAULT)
     config["datasets"]["digits"] = copy.deepcopy(entry)
-    remove_unset(config)
+    complete(config)
     if entry.get("source") != "librispeech":  # whose files are not here
         check(config, ROOT)
     graph = Graph(config, ROOT)
@@ -224,7 +224,7 @@ def test_what_is_set_of_speech_can_be_taken_back(setting):
 
 
 def test_every_optional_setting_can_be_taken_back():
-    schema = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]
+    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))["$defs"]
     assert schema["dataset"]["properties"].keys() == {
         *OFF, *OF_SPEECH, "file", "mirrors", "ranks", "shape",
     }  # fmt: skip
@@ -232,11 +232,11 @@ def test_every_optional_setting_can_be_taken_back():
 
 def test_a_data_set_can_be_taken_back_and_what_is_needed_cannot():
     config = changed("datasets.mnist", None)
-    remove_unset(config)
+    complete(config)
     check(config, ROOT)
     assert "mnist" not in config["datasets"]
     config["width"] = None
-    remove_unset(config)
+    complete(config)
     with pytest.raises(UserError, match=r"^width: is missing"):
         check(config, ROOT)
 
@@ -290,7 +290,7 @@ def test_every_activation_of_the_registry_may_be_named():
 
 
 def test_the_schema_knows_the_conventions_and_readings_of_the_code():
-    known = yaml.safe_load((ROOT / SCHEMA).read_text("utf-8"))["$defs"]["training"]["properties"]
+    known = yaml.safe_load(SCHEMA.read_text("utf-8"))["$defs"]["training"]["properties"]
     assert known["convention"]["enum"] == list(CONVENTIONS)
     assert known["loss"]["enum"] == list(LOSSES)
     assert known["rate_for"]["enum"] == list(READINGS)

@@ -4,8 +4,10 @@ beside.
 These tests also hold what `ntkcond.plan.workflow` takes from Snakemake beyond its documentation.
 """
 
+import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -306,14 +308,73 @@ def test_a_wrong_setting_of_a_module_is_named(tmp_path, setting, said):
     assert "Traceback" not in done.stderr
 
 
-def test_a_snakefile_from_a_server_says_what_to_do(tmp_path):
+def test_a_snakefile_from_a_server_makes_the_results_of_the_package(tmp_path):
     with served(ROOT) as address:
         text = of_this_clone(OWN_DATA, address)
         (tmp_path / "Snakefile").write_text(text, "utf-8")
-        command = [sys.executable, "-m", "snakemake", "-n"]
+        np.save(tmp_path / "mine.npy", np.random.default_rng(0).standard_normal((40, 6)))
+        command = [sys.executable, "-m", "snakemake", "-j2"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "Clone ntkcond and give the path of its workflow/Snakefile" in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_rules_of_another_version_than_the_package_are_refused(tmp_path):
+    rules = tmp_path / "workflow"
+    shutil.copytree(ROOT / "workflow", rules)
+    snakefile = rules / "Snakefile"
+    text = snakefile.read_text("utf-8")
+    version = importlib.metadata.version("ntkcond")
+    assert f'VERSION = "{version}"' in text
+    snakefile.write_text(text.replace(version, "9.8.7"), "utf-8")
+    command = [sys.executable, "-m", "snakemake", "-n", "-s", "workflow/Snakefile"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    said = f"these rules are of ntkcond 9.8.7, and this environment has ntkcond {version}."
+    assert f"ntkcond: {said}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+DEPLOYED = """
+configfile: "config/config.yaml"
+
+module ntkcond:
+    snakefile: gitfile("{repository}", path="workflow/Snakefile", tag="v0")
+    config: config
+
+use rule * from ntkcond
+"""
+
+
+def test_the_layout_of_snakedeploy(tmp_path):
+    """As `snakedeploy deploy-workflow` writes it, from a repository's tag; and what `why` says."""
+    origin, mine = tmp_path / "origin", tmp_path / "mine"
+    shutil.copytree(ROOT / "workflow", origin / "workflow")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(origin)]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"], ["tag", "v0"]):
+        subprocess.run([*git, *words], check=True)
+    (mine / "workflow").mkdir(parents=True)
+    (mine / "config").mkdir()
+    text = DEPLOYED.format(repository=origin)
+    (mine / "workflow/Snakefile").write_text(text, "utf-8")
+    settings = "{width: 16, depths: [0, 1], seeds: [1], figures: {fig2: [synthetic]}}"
+    (mine / "config/config.yaml").write_text(settings, "utf-8")
+    cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def run(module: str, *words: str) -> str:
+        command = [sys.executable, "-m", module, *words]
+        done = subprocess.run(
+            command, cwd=mine, env=cache, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run("snakemake", "-j2", "results/fig2.csv")
+    numbers = pd.read_csv(mine / "results/fig2.csv")
+    assert set(numbers.width[numbers.depth > 0]) == {16}
+    assert "Nothing to be done" in run("snakemake", "-n", "results/fig2.csv")
+    fresh = run("ntkcond.why", "results/fig2.csv", "--configfile", "config/config.yaml")
+    assert "results/fig2.csv is up to date" in fresh
 
 
 def test_predict_counts_the_jobs_that_would_run(project):

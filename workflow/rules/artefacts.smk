@@ -15,7 +15,7 @@ for name, spec in plan.specs.items():
             f"results/benchmarks/{name}.tsv"
         localrule: True
         conda:
-            plan.environment
+            "../envs/ntkcond.yaml"
         params:
             command=plan.command(name),
             about=plan.about(name),

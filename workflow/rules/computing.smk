@@ -21,7 +21,7 @@ for name, job in plan.computing.items():
         # a corpus may have to be downloaded: where Snakemake runs, which has a network
         localrule: name == "corpus"
         conda:
-            plan.environment
+            "../envs/ntkcond.yaml"
         threads: plan.threads(name)
         resources:
             **plan.resources(name),

@@ -12,7 +12,7 @@ rule download:
         raw_file="|".join(plan.raw_files),
     localrule: True
     conda:
-        plan.environment
+        "../envs/ntkcond.yaml"
     params:
         command=plan.download_command(),
     message:

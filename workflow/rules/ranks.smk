@@ -13,7 +13,7 @@ rule scalapack_spectrum:
     wildcard_constraints:
         **plan.datasets("scalapack_spectrum"),
     conda:
-        plan.environment
+        "../envs/ntkcond.yaml"
     threads: plan.threads("scalapack_spectrum")
     resources:
         **plan.resources("scalapack_spectrum"),

@@ -42,7 +42,10 @@ TRAINING = (
 FOR_ALL = ("rate_for", "thresholds", "checkpoint_minutes")
 SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
 DATA = ("source", "samples", "seed", "shape", *SWITCHES)
-SCHEMA = "workflow/schemas/config.schema.yaml"
+# Text that may look like a number, a date or a truth value in YAML.
+PATHS = ("data_dir", "file", "labels", "mirrors", "own")
+SCHEMA = Path(__file__).with_name("config.schema.yaml")
+DEFAULT = Path(__file__).parents[1] / "config.yaml"
 
 
 def _is_number(checker: object, value: object) -> bool:
@@ -69,16 +72,12 @@ Validator = jsonschema.validators.extend(
 corpus_state = functools.cache(corpus.state)
 
 
-def check(
-    config: dict, project: Path | str, scan: bool = True, start: Path | str | None = None
-) -> None:
+def check(config: dict, start: Path | str, scan: bool = True) -> None:
     """Raises UserError for a wrong setting, with its key, its value and the allowed values.
 
-    project: the Snakefile's folder, with the schema; relative paths start in it, or in `start`.
-    scan: whether to read the folders of corpora.
+    start: folder in which relative paths start. scan: whether to read the folders of corpora.
     """
-    schema = Path(project, SCHEMA).read_text("utf-8")
-    validator = Validator(yaml.safe_load(schema))
+    validator = Validator(yaml.safe_load(SCHEMA.read_text("utf-8")))
     errors = sorted(validator.iter_errors(config), key=lambda error: list(map(str, error.path)))
     if errors:
         raise UserError(_explanation(errors[0]))
@@ -94,49 +93,53 @@ def check(
         for name in names:
             known_here = config["datasets"]
             _check_known(name, known_here, f"{where}: {name!r} is not a data set of this config.")
-            _check_raw_files(config, name, start or project, scan)
+            _check_raw_files(config, name, start, scan)
     for network, file in config["architectures"]["own"].items():
-        _check_file(f"architectures.own.{network}", file, start or project)
+        _check_file(f"architectures.own.{network}", file, start)
     for figure in ("fig3", "fig_descent", "fig_evolution", "fig_speed"):
         for name in config["figures"][figure]:
             if not SOURCES[dataset_settings(config, name)["source"]].labels:
                 raise UserError(f"figures.{figure}: {name} has no labels to learn. Remove {name}")
 
 
-def read_command_line(config: dict, given: dict) -> None:
-    """Converts the settings named in `given`, those of --config, to YAML's types: depths=[0, 1] to
-    numbers, keep_kernels=false to a truth value."""
+def complete(config: dict, from_default: bool = False) -> None:
+    """In place: text, as --config gives it, in YAML's types; without what is null. from_default:
+    with the default config's settings where it has none. Raises UserError for text that is no
+    YAML."""
+    for key in config:
+        config[key] = _typed(config[key], key)
+    if from_default:
+        _fill(config, yaml.safe_load(DEFAULT.read_text("utf-8")))
+    _remove_null(config)
 
-    def typed(value, where: str):
-        if isinstance(value, str):
-            return from_yaml(value, where)
-        if isinstance(value, list):
-            return [typed(entry, where) for entry in value]
-        if isinstance(value, dict):
-            return {key: typed(entry, where) for key, entry in value.items()}
+
+def _typed(value: object, key: object) -> object:
+    """depths=[0, 1] to numbers, keep_kernels=false to a truth value."""
+    if key in PATHS:
         return value
+    if isinstance(value, str):
+        return from_yaml(value, _key(key))
+    if isinstance(value, list):
+        return [_typed(entry, key) for entry in value]
+    if isinstance(value, dict):
+        return {inner: _typed(entry, inner) for inner, entry in value.items()}
+    return value
 
-    for key in given.keys() & config.keys():
-        if key != "data_dir":
-            config[key] = typed(config[key], f"--config {_key(key)}")
 
-
-def complete(config: dict, defaults: dict) -> None:
-    """Adds every setting of `defaults` that it lacks."""
+def _fill(config: dict, defaults: dict) -> None:
     for key, value in defaults.items():
         given = config.setdefault(key, value)
         if isinstance(value, dict) and isinstance(given, dict):
-            complete(given, value)
+            _fill(given, value)
 
 
-def remove_unset(config: dict) -> None:
-    """Removes the settings that are null, so that an overlay can take back what config.yaml sets:
-    they are as if nobody had set them."""
+def _remove_null(config: dict) -> None:
+    """So that an overlay can take back what config.yaml sets: as if nobody had set it."""
     for key, value in list(config.items()):
         if value is None:
             del config[key]
         elif isinstance(value, dict):
-            remove_unset(value)
+            _remove_null(value)
 
 
 def from_yaml(text: str | bytes, where: str) -> object:
@@ -147,9 +150,9 @@ def from_yaml(text: str | bytes, where: str) -> object:
         raise UserError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from None
 
 
-def resolved(path: str, project: Path | str) -> Path:
-    """A path of the config: relative ones start at the Snakefile's folder."""
-    return Path(project, Path(path).expanduser())
+def resolved(path: str, start: Path | str) -> Path:
+    """A path of the config."""
+    return Path(start, Path(path).expanduser())
 
 
 def dataset_settings(config: dict, name: str) -> dict:
@@ -395,13 +398,13 @@ def _check_activations(config: dict) -> None:
         _check_known(name, ACTIVATIONS, f"{where}: {name!r} is not allowed.")
 
 
-def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -> None:
+def _check_raw_files(config: dict, name: str, start: Path | str, scan: bool) -> None:
     """Snakemake alone would call figures up to date whose raw file is gone, and would download into
     a misspelt folder."""
     settings = config["datasets"][name]
     for key in settings.keys() & {"file", "labels"}:
-        _check_file(f"datasets.{name}.{key}", settings[key], project)
-    data_dir = resolved(config["data_dir"], project)
+        _check_file(f"datasets.{name}.{key}", settings[key], start)
+    data_dir = resolved(config["data_dir"], start)
     source = SOURCES[dataset_settings(config, name)["source"]]
     raw = [data_dir / raw_file for raw_file in source.raw_files]
     if source.corpus:
@@ -415,8 +418,8 @@ def _check_raw_files(config: dict, name: str, project: Path | str, scan: bool) -
             raise UserError(f"data_dir: {data_dir} is one folder too deep; use {data_dir.parent}")
 
 
-def _check_file(where: str, name: str, project: Path | str) -> None:
-    path = resolved(name, project)
+def _check_file(where: str, name: str, start: Path | str) -> None:
+    path = resolved(name, start)
     if not path.is_file():
         raise UserError(f"{where}: {path}: no such file. Correct the path")
     if not os.access(path, os.R_OK):

@@ -38,15 +38,13 @@ def parser(module: str, doc: str) -> argparse.ArgumentParser:
 
 def asked(arguments: argparse.Namespace) -> Question:
     """Raises UserError for a mistake in the config, or a file that no rule makes."""
-    project = Path.cwd()
-    if not Path(project, config.SCHEMA).is_file():
-        raise UserError(f"{project}: has no {config.SCHEMA}. Run this where you run snakemake")
-    settings = _settings(project, arguments)
-    config.check(settings, project)
+    start = Path.cwd()
+    settings = _settings(start, arguments)
+    config.check(settings, start)
     if not Path(arguments.directory).is_dir():
         raise UserError(f"{arguments.directory}: no such folder. Correct --directory")
     os.chdir(arguments.directory)
-    graph = Graph(settings, project)
+    graph = Graph(settings, start)
     path = os.path.relpath(arguments.file)
     job = graph.maker(path)
     if job is None:
@@ -57,12 +55,17 @@ def asked(arguments: argparse.Namespace) -> Question:
     return Question(settings, path, graph.maker_of(path), Freshness(graph), found)
 
 
-def _settings(project: Path, arguments: argparse.Namespace) -> dict:
+def _settings(start: Path, arguments: argparse.Namespace) -> dict:
     from snakemake.utils import update_config
 
     settings: dict = {}
-    for name in ("config.yaml", *arguments.configfile):
-        path = Path(project, name)
+    files = [Path(start, name) for name in arguments.configfile]
+    whole = Path(start, "config.yaml")
+    if whole.is_file():
+        files.insert(0, whole)
+    elif not files:
+        raise UserError(f"{start}: has no config.yaml. Run this where you run snakemake")
+    for path in files:
         if not path.is_file():
             raise UserError(f"{path}: no such file. Correct --configfile")
         given = config.from_yaml(path.read_bytes(), str(path)) or {}
@@ -74,5 +77,5 @@ def _settings(project: Path, arguments: argparse.Namespace) -> dict:
         if not equals:
             raise UserError(f"--config {entry}: must be SETTING=VALUE")
         update_config(settings, {key: config.from_yaml(value, f"--config {key}")})
-    config.remove_unset(settings)
+    config.complete(settings, from_default=not whole.is_file())
     return settings

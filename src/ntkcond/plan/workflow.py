@@ -9,8 +9,7 @@ held by tests/plan/test_snakemake.py or test_missing.py:
   to say them in words and to refuse what cannot fit.
 - `workflow.rerun_triggers`, `touch`, `dag_settings.targets`, `deployment_settings`: what the
   command line says of them.
-- `current_basedir`, `config_settings`, `cores`: where the Snakefile is, what --config,
-  --configfile and --cores say. `modifier`: a module's config and prefix.
+- `cores`: what --cores says. `modifier`: whether this is a module, and its prefix.
 - `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
 - `snakemake.logging.logger`, its event `run_info` and one message: when the jobs are known.
 
@@ -20,6 +19,7 @@ matters of them is in the record (`ntkcond.run.record`).
 
 import atexit
 import functools
+import importlib.metadata
 import logging
 import os
 import shlex
@@ -28,8 +28,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
@@ -75,29 +73,17 @@ def exit_on_mistake(function: Callable) -> Callable:
 
 
 class Plan:
-    """For the rules of one workflow. workflow, config: Snakemake's globals; project: the folder
-    that has config.yaml, where relative paths start."""
+    """For the rules of one workflow. workflow, config: Snakemake's globals; version: of ntkcond
+    that the rules are of; project: the folder of config.yaml, in which relative paths start. None
+    for rules read from elsewhere: their config is over the default one, and paths start here."""
 
     @exit_on_mistake
-    def __init__(self, workflow, config_: dict, project: Path) -> None:
-        self.workflow, self.config, self.project = workflow, config_, project
-        own = Path(project, "src/ntkcond")
-        if own.is_dir() and not own.samefile(PACKAGE):
-            raise UserError(
-                f"this environment has the code of {PACKAGE.parents[1]}, not of {own.parents[1]}."
-                " Run `make .venv/.ready` there, then `source .venv/bin/activate`"
-            )
-        # A module of another workflow, with `config:`: its settings are over ours, its relative
-        # paths start where Snakemake runs, and the command line's settings are the other's.
-        self._has_own_config = workflow.modifier.skip_configfile
-        if self._has_own_config:
-            config.complete(config_, self._default_config())
-            start = Path()
-        else:
-            config.read_command_line(config_, workflow.config_settings.config)
-            start = project
-        config.remove_unset(config_)
-        config.check(config_, project, scan=not workflow.remote_exec, start=start)
+    def __init__(self, workflow, config_: dict, version: str, project: Path | None) -> None:
+        self.workflow, self.config = workflow, config_
+        start = project or Path()
+        _require_code(start, version)
+        config.complete(config_, from_default=project is None)
+        config.check(config_, start, scan=not workflow.remote_exec)
         if workflow.remote_exec and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
         # Of all data sets; `graph` is without the missing ones.
@@ -109,7 +95,6 @@ class Plan:
         self.asked = Graph(config_, start, folder=folder)
         self.missing: list[missing.Missing] = []
         self.specs = SPECS
-        self.environment = str(Path(project, "workflow/envs/ntkcond.yaml"))
         self.constraints = {
             "dataset": "|".join(config_["datasets"]),
             "network": "|".join(ACTIVATIONS),
@@ -322,7 +307,7 @@ class Plan:
             return spec.section
 
         return {
-            "caption": str(Path(self.project, "workflow/report/artefact.rst")),
+            "caption": "../report/artefact.rst",
             "category": section,
             "labels": {"artefact": spec.title, "file": caption.FORMS[Path(path).suffix]},
         }
@@ -449,12 +434,28 @@ class Plan:
         if found:
             logger.info(reasons.of_run(self.freshness, found))
 
-    def _default_config(self) -> dict:
-        return yaml.safe_load(Path(self.project, "config.yaml").read_text("utf-8"))
-
     def _elsewhere(self) -> bool:
         """Whether jobs run on other machines than this. A dry run cannot know, and says yes."""
         return self.workflow.remote_exec or self.workflow.non_local_exec_or_dryrun
+
+
+def _require_code(start: Path, version: str) -> None:
+    """Raises UserError if the package that is installed is not the one of these rules."""
+    own = Path(start, "src/ntkcond")
+    if own.is_dir() and not own.samefile(PACKAGE):
+        raise UserError(
+            f"this environment has the code of {PACKAGE.parents[1]}, not of {own.parents[1]}."
+            " Run `make .venv/.ready` there, then `source .venv/bin/activate`"
+        )
+    try:
+        installed = importlib.metadata.version("ntkcond")
+    except importlib.metadata.PackageNotFoundError:  # on PYTHONPATH alone
+        return
+    if installed != version:
+        raise UserError(
+            f"these rules are of ntkcond {version}, and this environment has ntkcond {installed}."
+            f" Install ntkcond {version}, or take the Snakefile of {installed}"
+        )
 
 
 class _WhenJobsAreKnown(logging.Handler):
