@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -174,7 +175,30 @@ def test_a_kernel_of_another_depth_is_rebuilt_and_no_step_takes_it(project):
         cwd=project, env=environment(project), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert by_hand.returncode == 1
-    assert "depth2.h5: is a kernel of depth 0, not 2. Delete it" in by_hand.stderr
+    assert "depth2.h5: was made with depth 0, not 2. Delete it" in by_hand.stderr
+
+
+def test_no_step_takes_an_input_that_was_made_with_other_settings(project):
+    """Each by hand; also an artefact, which has no settings of the spectra that it takes."""
+    kernel, spectrum = (
+        Path(f"results/{kind}/digits/relu/depth2.h5") for kind in ("kernels", "spectra")
+    )
+    shutil.copy(project / spectrum, project / spectrum.with_name("depth3.h5"))
+    words = (
+        f"spectrum --dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32"
+        f" --width 25 --kernel {kernel}",
+        f"artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
+    )
+    for step, said in zip(words, ("width 24, not 25", "depth 2, not 3"), strict=True):
+        by_hand = subprocess.run(
+            [sys.executable, "-m", *f"ntkcond.steps.{step} --output results/other.h5".split()],
+            cwd=project, env=environment(project), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert by_hand.returncode == 1
+        assert f".h5: was made with {said}. Delete it, and snakemake makes the right one" in (
+            by_hand.stderr
+        )
+        assert not (project / "results/other.h5").exists()
 
 
 def test_kernels_that_are_not_kept_are_gone_once_used(project):

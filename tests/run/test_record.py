@@ -96,19 +96,19 @@ def test_a_result_is_named_by_its_path_and_any_other_file_by_its_name():
 def test_the_digest_of_an_input_is_of_its_record_or_else_of_its_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.h5").write_bytes(b"one")
-    assert record.input_digest("mine.h5") == hashlib.sha256(b"one").hexdigest()[:32]
+    assert record.input_digest("mine.h5") == (hashlib.sha256(b"one").hexdigest()[:32], None)
     for seed in (0, 1):  # the values of a result are what it was made with
         with write_hdf5("results/a.h5", MADE_WITH) as file:
             file["x"] = np.random.default_rng(seed).random(3)
-        assert record.input_digest("results/a.h5") == record.digest(MADE_WITH)
+        assert record.input_digest("results/a.h5") == (record.digest(MADE_WITH), MADE_WITH)
     with write_hdf5("results/b.h5") as file:  # of unknown provenance
         file["x"] = [1.0]
     content = hashlib.sha256(Path("results/b.h5").read_bytes()).hexdigest()[:32]
-    assert record.input_digest("results/b.h5") == content
+    assert record.input_digest("results/b.h5") == (content, None)
     with write_hdf5("outside.h5", MADE_WITH) as file:
         file["x"] = [1.0]
     content = hashlib.sha256(Path("outside.h5").read_bytes()).hexdigest()[:32]
-    assert record.input_digest("outside.h5") == content
+    assert record.input_digest("outside.h5") == (content, None)
     with pytest.raises(FileNotFoundError):
         record.input_digest("results/absent.h5")
 

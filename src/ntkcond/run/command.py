@@ -5,11 +5,12 @@ import contextlib
 import logging
 import math
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,11 +19,12 @@ import psutil
 from ntkcond.run.digests import imported_modules, module_file
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import explained
-from ntkcond.run.record import input_digest, input_name, is_result, record
+from ntkcond.run.record import canonical, input_digest, input_name, is_result, record
 
 log = logging.getLogger("ntkcond")
 Number = TypeVar("Number", int, float)
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
+OF_EACH_STEP = ("samples",)  # how many a step takes: of all that its input has
 COSTS = "start-up %.2f s, work %.2f s, CPU %.2f s, peak memory %.0f MB"
 
 
@@ -46,8 +48,9 @@ class StepParser(argparse.ArgumentParser):
 
     def record(self, arguments: argparse.Namespace, chosen: Sequence[str]) -> dict | None:
         """The record (`ntkcond.run.record`) of what this step writes; None where the process is no
-        step. Raises UserError for an input that cannot be read, or if the code was changed while
-        this process was loading it."""
+        step. Raises UserError for an input that cannot be read, or that was made with another value
+        of a setting that this step has too; and if the code was changed while this process was
+        loading it."""
         step = sys.modules["__main__"].__spec__
         if step is None or not step.name.startswith("ntkcond.steps."):
             return None
@@ -57,24 +60,40 @@ class StepParser(argparse.ArgumentParser):
             path = module_file(module)
             if path and path.stat().st_mtime > started:
                 raise UserError("the code was changed while this step started. Run it again")
+        settings = {
+            name: value
+            for name, value in vars(arguments).items()
+            if name not in self._unrecorded and name not in self._inputs and value is not None
+        }
         files = {}
         for name in self._inputs:
             given = getattr(arguments, name)
             for option, paths in (given if isinstance(given, dict) else {name: given}).items():
                 if paths:
                     paths = paths if isinstance(paths, list) else [paths]
-                    files[option] = {input_name(path): _input_digest(path) for path in paths}
-        settings = {
-            name: value
-            for name, value in vars(arguments).items()
-            if name not in self._unrecorded and name not in self._inputs and value is not None
-        }
+                    files[option] = {input_name(path): _digest(path, settings) for path in paths}
         return record(modules, settings, files)
 
 
-def _input_digest(path: Path) -> str:
+def _require_made_with(path: Path, before: Mapping, settings: Mapping) -> None:
+    """Raises UserError if a result was made with other settings than this step's, or than its name
+    says. before: its settings."""
+    named = {key: int(number) for key, number in re.findall(r"(depth|width)(\d+)$", path.stem)}
+    for key, value in canonical({**settings, **named}).items():
+        if key not in OF_EACH_STEP and before.get(key, value) != value:
+            raise UserError(
+                f"{path}: was made with {key} {before[key]}, not {value}. Delete it, and snakemake"
+                " makes the right one"
+            )
+
+
+def _digest(path: Path, settings: Mapping) -> str:
+    """Of an input of a step with these settings."""
     try:
-        return input_digest(path)
+        digest, made_with = input_digest(path)
+        if made_with and path.suffix == ".h5":
+            _require_made_with(path, made_with.get("settings", {}), settings)
+        return digest
     except OSError as error:
         hint = f"snakemake {path} makes it" if is_result(path) else "Correct its path"
         raise UserError(f"{path}: {(error.strerror or 'cannot be read').lower()}. {hint}") from None

@@ -103,10 +103,11 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
         return None
 
 
-def input_digest(path: Path | str) -> str:
-    """Of a result, the digest of its record; of any other file, of its content."""
+def input_digest(path: Path | str) -> tuple[str, dict | None]:
+    """Of a result, the digest of its record, and that record; of any other file, the digest of its
+    content, and None."""
     made_with = read(path) if is_result(path) else None
-    return digest(made_with) if made_with else sha256_of(path)[:32]
+    return (digest(made_with) if made_with else sha256_of(path)[:32]), made_with
 
 
 def input_name(path: Path | str) -> str:

@@ -30,13 +30,6 @@ def main(arguments: Namespace) -> None:
     features = x.shape[1]
     with read_hdf5(a.kernel) as source:
         kernels = source["kernel"]
-        for name, wanted in {**network_options.settings(a), "seeds": a.seeds}.items():
-            found = source.attrs[name]
-            if not np.array_equal(found, wanted):
-                raise UserError(
-                    f"{a.kernel}: is a kernel of {name} {found}, not {wanted}. Delete it, and"
-                    " snakemake makes the right one"
-                )
         seeds, blocks, n, _ = kernels.shape
         require_memory(spectrum_need(n, *x.shape, network.depth, network.width), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
