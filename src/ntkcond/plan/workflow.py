@@ -1,16 +1,19 @@
 """The plan of one Snakemake workflow, and every use that it makes of Snakemake's own objects.
 
-`Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, each
-held by tests/plan/test_snakemake.py or test_missing.py:
+`Plan` answers the rules' questions. What it takes from Snakemake 9 beyond its documentation, all of
+it here (tests/plan/test_attributes.py), each held by tests/plan/test_snakemake.py or
+test_missing.py:
 
-- `workflow.dag.forcefiles`: files that are forced are run and shown like those of --forcerun.
-  Nothing documented lets a workflow say that a result is out of date for a reason of its own.
-- `workflow.dag.needrun_jobs()`, `dag.reason(job)`: the jobs that will run and Snakemake's reasons,
-  to say them in words and to refuse what cannot fit.
-- `workflow.rerun_triggers`, `touch`, `dag_settings.targets`, `deployment_settings`: what the
-  command line says of them.
-- `cores`: what --cores says. `modifier`: whether this is a module, and its prefix.
-- `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`: where this runs.
+- `dag.forcefiles`: files that are forced are run and shown like those of --forcerun. Nothing
+  documented lets a workflow say that a result is out of date for a reason of its own.
+- `dag.needrun_jobs`, `dag.reason`: the jobs that will run and Snakemake's reasons, to say them in
+  words and to refuse what cannot fit.
+- `rerun_triggers`, `touch`, `dryrun`, `dag_settings.targets`,
+  `deployment_settings.deployment_method`: what the command line says.
+- `modifier.is_main_snakefile`, `modifier.path_modifier.replace_prefix`: whether this is a module,
+  and its prefix.
+- `is_main_process`, `remote_exec`, `local_exec`, `non_local_exec_or_dryrun`,
+  `executor_plugin.name`: where this runs.
 - `snakemake.logging.logger`, its event `run_info` and one message: when the jobs are known.
 
 Params are functions of `output`, which Snakemake takes for derived and does not compare: what
