@@ -50,11 +50,11 @@ def embed(picture: Path, page: Path) -> None:
 @functools.cache
 def steps_of_all(graph: Graph) -> list[tuple[str, str, str]]:
     """For each step of the whole workflow its name, code digest and packages."""
-    found: dict[tuple[str, ...], tuple[str, str, str]] = {}
+    by_modules: dict[tuple[str, ...], tuple[str, str, str]] = {}
     for name in SPECS:
         for job in graph.upstream(graph.job(name)):
-            found.setdefault(job.modules, _step(job))
-    return sorted(found.values())
+            by_modules.setdefault(job.modules, _step(job))
+    return sorted(by_modules.values())
 
 
 def _settings(graph: Graph, jobs: list[Job]) -> list[str]:
@@ -87,8 +87,8 @@ def _listed(value: object) -> str:
 
 
 def _steps(jobs: list[Job]) -> list[str]:
-    found = {job.modules: _step(job) for job in jobs}
-    return [f"{name}: {packages}; code ``{code}``" for name, code, packages in found.values()]
+    by_modules = {job.modules: _step(job) for job in jobs}
+    return [f"{name}: {packages}; code ``{code}``" for name, code, packages in by_modules.values()]
 
 
 def _step(job: Job) -> tuple[str, str, str]:

@@ -97,17 +97,17 @@ class Freshness:
             damaged = not self._is_whole(job.outputs[-1])
             return [Difference("content" if damaged else "provenance", job.outputs[-1])]
         today = self._today(job)
-        found = [
+        differences = [
             Difference(entry, *values)
             for trigger in ASPECTS
             if trigger in self.triggers
             for entry in ASPECTS[trigger]
             for values in _entries(made_with.get(entry), today[entry], ())
         ]
-        found = [d for d in found if d.aspect != "inputs" or self._other_input(d)]
-        if "input" in self.triggers and not found:
-            found = _other_order(made_with["inputs"], today["inputs"])
-        return found or [
+        differences = [d for d in differences if d.aspect != "inputs" or self._other_input(d)]
+        if "input" in self.triggers and not differences:
+            differences = _other_order(made_with["inputs"], today["inputs"])
+        return differences or [
             Difference("content", path) for path in outputs if not self._is_whole(path)
         ]
 

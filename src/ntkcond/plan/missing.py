@@ -61,10 +61,10 @@ def find(freshness: Freshness, targets: Iterable[Job]) -> list[Missing]:
         if not all("" in of_file.values() for of_file in of_files.values())
     }
     unmade = {figure for figure in figures if set(listed[figure]) <= read[figure] & gone}
-    found = []
+    missing_sets = []
     for name in (name for name in asked if name in gone):
         wanting = [figure for figure in figures if name in read[figure]]
-        found.append(
+        missing_sets.append(
             Missing(
                 name,
                 [figure for figure in wanting if figure not in unmade],
@@ -73,26 +73,26 @@ def find(freshness: Freshness, targets: Iterable[Job]) -> list[Missing]:
                 _answers_in_words(answers[name]),
             )
         )
-    return found
+    return missing_sets
 
 
 def graph_without(freshness: Freshness, targets: Iterable[Job]) -> tuple[Graph, list[Missing]]:
     """The graph whose figures lack what is missing, and what that is: with `missing: skip`. As
     `find`."""
     graph = freshness.graph
-    found = find(freshness, targets) if graph.config["missing"] == "skip" else []
+    missing_sets = find(freshness, targets) if graph.config["missing"] == "skip" else []
     left_out: dict[str, list[str]] = {}  # for each figure
-    for missing in found:
+    for missing in missing_sets:
         for figure in missing.left_out:
             left_out.setdefault(figure, []).append(missing.dataset)
-    return (graph.without(left_out) if left_out else graph), found
+    return (graph.without(left_out) if left_out else graph), missing_sets
 
 
-def in_words(found: Sequence[Missing]) -> str:
+def in_words(missing_sets: Sequence[Missing]) -> str:
     """Of each data set which figures lack it and why; and how to have it."""
-    names = "|".join(missing.dataset for missing in found)
+    names = "|".join(missing.dataset for missing in missing_sets)
     return "\n".join([
-        *map(_in_words, found),
+        *map(_in_words, missing_sets),
         "    To have it, put the original files there, set data_dir to a folder that has them, or"
         f" name a mirror in datasets.{names}.mirrors",
     ])  # fmt: skip
@@ -141,13 +141,13 @@ def running(freshness: Freshness, target: Job) -> list[Job]:
     for job in jobs:
         if freshness.differences(job) or inputs[job] & stale:
             stale.add(job)
-    found, wanted = [], {target}
+    to_run, wanted = [], {target}
     for job in reversed(jobs):
         there = all(graph.at(path).exists() for path in job.outputs)
         if job in wanted and (job in stale or not there):
-            found.append(job)
+            to_run.append(job)
             wanted |= inputs[job]
-    return found[::-1]
+    return to_run[::-1]
 
 
 def _ask(graph: Graph, lacking: Mapping[str, list[str]]) -> dict[str, Answers]:

@@ -51,8 +51,8 @@ def asked(arguments: argparse.Namespace) -> Question:
         folder, below, rest = arguments.file.partition("/results/")
         hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
         raise UserError(f"{path}: no rule makes this file. {hint}")
-    graph, found = missing.graph_without(Freshness(graph), [job])
-    return Question(settings, path, graph.maker_of(path), Freshness(graph), found)
+    graph, missing_sets = missing.graph_without(Freshness(graph), [job])
+    return Question(settings, path, graph.maker_of(path), Freshness(graph), missing_sets)
 
 
 def _settings(start: Path, arguments: argparse.Namespace) -> dict:

@@ -36,8 +36,8 @@ def _reasons(
     if not all(graph.at(path).exists() for path in paths):
         return ["not built yet"]
     job = graph.maker(paths[0])
-    found = freshness.differences(job) if job else []
-    words = in_words(d for d in found if d.aspect != "inputs" or d.name not in will_run)
+    differences = freshness.differences(job) if job else []
+    words = in_words(d for d in differences if d.aspect != "inputs" or d.name not in will_run)
     updated = {graph.name(str(path)) or str(path) for path in reason.updated_input}
     if changed := sorted(updated - will_run):
         words.append(f"changed file {listed(changed)}")
@@ -51,10 +51,10 @@ def _reasons(
 def of_file(freshness: Freshness, job: Job, path: str) -> tuple[bool, str]:
     """Whether a file of the job is up to date, and why: what differs anywhere upstream, or what the
     file was made with."""
-    found = {up: freshness.differences(up) for up in freshness.graph.upstream(job)}
-    stale = {output for up, differences in found.items() if differences for output in up.outputs}
+    by_job = {up: freshness.differences(up) for up in freshness.graph.upstream(job)}
+    stale = {output for up, differences in by_job.items() if differences for output in up.outputs}
     groups: Counter[tuple[str, str]] = Counter()
-    for up, differences in found.items():
+    for up, differences in by_job.items():
         words = in_words(d for d in differences if d.aspect != "inputs" or d.name not in stale)
         if words:
             groups[up.rule, "; ".join(words)] += 1

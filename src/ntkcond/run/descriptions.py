@@ -15,7 +15,7 @@ T = TypeVar("T")
 def described(folder: Path, constant: str, kind: Callable[..., T]) -> dict[str, T]:
     """{name of the module: kind(…)} of the modules and packages in the folder that have such a
     constant, by name. Raises ValueError for one that is no literal."""
-    found = {}
+    descriptions = {}
     for path in sorted([*folder.glob("*.py"), *folder.glob("*/__init__.py")]):
         if path == folder / "__init__.py":
             continue
@@ -27,8 +27,8 @@ def described(folder: Path, constant: str, kind: Callable[..., T]) -> dict[str, 
             match node:
                 case ast.Assign(targets=[ast.Name(id=target)], value=ast.Call() as call):
                     if target == constant:
-                        found[name] = kind(**_arguments(call, path))
-    return dict(sorted(found.items()))
+                        descriptions[name] = kind(**_arguments(call, path))
+    return dict(sorted(descriptions.items()))
 
 
 def _arguments(call: ast.Call, path: Path) -> dict:

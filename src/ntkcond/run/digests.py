@@ -46,15 +46,15 @@ HELP = ("help", "metavar")
 def imported_modules(*modules: str) -> list[str]:
     """The modules of this package that importing `modules` loads, themselves and parent packages
     included, sorted."""
-    found, waiting = set(), list(modules)
+    reached, waiting = set(), list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found or not module_file(name):
+        if name in reached or not module_file(name):
             continue
-        found.add(name)
+        reached.add(name)
         waiting += _parsed(name).imports
         waiting.append(name.rpartition(".")[0])
-    return sorted(found)
+    return sorted(reached)
 
 
 def is_computed(module: str) -> bool:

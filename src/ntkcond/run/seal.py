@@ -41,9 +41,9 @@ def _is_whole(path: Path, state: tuple[int, int, int]) -> bool:
 
 def _crc32(path: Path, size: int) -> int:
     """Of the first bytes of a file."""
-    found = 0
+    checksum = 0
     with path.open("rb") as file:
         while size > 0 and (piece := file.read(min(PIECE, size))):
-            found = zlib.crc32(piece, found)
+            checksum = zlib.crc32(piece, checksum)
             size -= len(piece)
-    return found
+    return checksum

@@ -72,11 +72,11 @@ def main(arguments: Namespace) -> None:
 
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
-    found = kernel(module, samples)
-    kappa = condition_number(found)
+    ntk = kernel(module, samples)
+    kappa = condition_number(ntk)
     flat = samples.numpy().reshape(len(samples), -1)
     distinct = first_of_each(flat)
-    among = found.matrix[np.ix_(distinct, distinct)]
+    among = ntk.matrix[np.ix_(distinct, distinct)]
     pairs = np.count_nonzero(among.diagonal()) > 1
     return {
         "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,

@@ -91,8 +91,8 @@ def main(arguments: Namespace) -> None:
         for name, value in recorded(kernel, state, i).items():
             kind = object if isinstance(value, str) else type(value)
             columns.setdefault(name, np.empty(shape, kind))[i, j] = value
-        found = evolution.modes(to_numpy(kernel), signs, to_numpy(state.residual))
-        for values, value in zip(modes, found, strict=True):
+        modes_now = evolution.modes(to_numpy(kernel), signs, to_numpy(state.residual))
+        for values, value in zip(modes, modes_now, strict=True):
             values[i, j] = value
 
     steps, watched = a.steps, evolution.watched(a.steps)
@@ -124,9 +124,9 @@ def main(arguments: Namespace) -> None:
                 if step == 0:
                     first = to_numpy(kernel)
                 if np.isfinite(to_numpy(kernel)).all():
-                    found = on_the_way(kernel, state, i)
-                    found["change"] = evolution.relative_change(to_numpy(kernel), first)
-                    for name, value in found.items():
+                    now = on_the_way(kernel, state, i)
+                    now["change"] = evolution.relative_change(to_numpy(kernel), first)
+                    for name, value in now.items():
                         seen[name][rule, i, j, watched.index(step)] = value
     with write_hdf5(a.output, a.record) as file:
         kept = {"residual": residuals, "linearised": linearised, "learning_rate": rates, **columns}

@@ -104,11 +104,11 @@ class Job:
             tiles = BlockCyclic(n, roundings, lambda name, *v: self.together(f"tiles.{name}", *v))
             return tiles, error
 
-        def residual(s: int, b: int, found: Spectrum) -> float:
-            vector = found.extremes.vector
+        def residual(s: int, b: int, spectrum: Spectrum) -> float:
+            vector = spectrum.extremes.vector
             with timed("residual of the eigenvector"):
-                norm = self.together("residual", a.seeds[s], b, found.lambda_min, vector)
-            if norm > 3 * found.error:
+                norm = self.together("residual", a.seeds[s], b, spectrum.lambda_min, vector)
+            if norm > 3 * spectrum.error:
                 raise UserError(
                     f"the eigenvector of {a.dataset.stem} has a residual of {norm:.3g}, above the"
                     f" bound: this MPI or ScaLAPACK computes wrongly. Set engine: local"
@@ -119,11 +119,11 @@ class Job:
             return self.x[b * n : (b + 1) * n]
 
         shape = self.blocks, self.x.shape[1]
-        found = spectra.records(a, self.network, shape, samples, "cpu", kernel, residual)
+        records = spectra.records(a, self.network, shape, samples, "cpu", kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}, {self.comm.size} ranks"
-        found = list(progress(found, len(a.seeds) * self.blocks, label))
+        records = list(progress(records, len(a.seeds) * self.blocks, label))
         self.comm.bcast(None)
-        spectra.write(a, found, n, *self.x.shape, rank_grid=grid(self.comm.size))
+        spectra.write(a, records, n, *self.x.shape, rank_grid=grid(self.comm.size))
 
 
 def main(arguments: Namespace) -> None:

@@ -57,19 +57,19 @@ def records(
         for b in range(blocks):
             made, error = kernel(s, b)
             large = isinstance(made, Symmetric)
-            found = spectrum(made, error, bounds[b])
+            result = spectrum(made, error, bounds[b])
             del made  # its memory
-            known, about = found.verdict != SINGULAR, {}
+            known, about = result.verdict != SINGULAR, {}
             if large:
-                about["smallest_residual"] = residual(s, b, found) if known else math.nan
+                about["smallest_residual"] = residual(s, b, result) if known else math.nan
             if large and a.prove_smallest:
                 about["smallest_is_above"] = math.nan
-                if found.verdict == RESOLVED:
-                    found = with_proof(found, kernel(s, b)[0])
+                if result.verdict == RESOLVED:
+                    result = with_proof(result, kernel(s, b)[0])
             if linear:
                 inputs = put(network.with_bias(samples(b).astype(np.float64)), device)
                 about |= nonzero_spectrum(network, inputs, linear)
-            yield about | found.record
+            yield about | result.record
 
 
 def write(

@@ -43,14 +43,14 @@ def main(arguments: Namespace) -> None:
                 half = read_half(n, lambda rows, columns: kernels[s, b, rows, columns], device)
             return half, error
 
-        def residual(s: int, b: int, found: Spectrum) -> float:
+        def residual(s: int, b: int, spectrum: Spectrum) -> float:
             gradients = network.initial_gradients(a.seeds[s], features, device)
-            vector = found.extremes.vector
+            vector = spectrum.extremes.vector
             with timed("residual of the eigenvector"):
                 moved = put(inputs[b].astype(np.float64), device)
                 product = to_numpy(ntk_product(gradients, moved, put(vector, device)))
-            norm = float(np.linalg.norm(product - found.lambda_min * vector))
-            if norm > 3 * found.error:
+            norm = float(np.linalg.norm(product - spectrum.lambda_min * vector))
+            if norm > 3 * spectrum.error:
                 raise UserError(
                     f"{a.kernel}: is not the NTK of {a.dataset.stem}: its eigenvector has a"
                     f" residual of {norm:.3g}. Delete it, and snakemake makes the right one"
@@ -59,10 +59,10 @@ def main(arguments: Namespace) -> None:
 
         samples = inputs.__getitem__
         shape = blocks, features
-        found = spectra.records(a, network, shape, samples, device, kernel, residual)
+        records = spectra.records(a, network, shape, samples, device, kernel, residual)
         label = f"spectrum {a.dataset.stem} {a.activation} L={a.depth}"
-        found = list(progress(found, seeds * blocks, label))
-    spectra.write(a, found, n, *x.shape)
+        records = list(progress(records, seeds * blocks, label))
+    spectra.write(a, records, n, *x.shape)
 
 
 if __name__ == "__main__":

@@ -112,8 +112,8 @@ def _at_start(
     error = error.scaled(outside**2, added=4 * UNIT_ROUNDOFF * trace)
     record = spectrum(kernel, error, rank_bound(x, network)).record
     kappa = np.nan if record["verdict"] == UNRESOLVED else record["kappa"]
-    found = predictors(to_numpy(kernel), y, kappa)
-    return {name: record[name] for name in OF_SPECTRUM} | found._asdict()
+    measures = predictors(to_numpy(kernel), y, kappa)
+    return {name: record[name] for name in OF_SPECTRUM} | measures._asdict()
 
 
 def _train(

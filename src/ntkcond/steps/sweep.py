@@ -45,8 +45,8 @@ def main(arguments: Namespace) -> None:
     def rows() -> Iterator[list[dict]]:
         for depth, width, n in points:
             network = network_options.network(a, depth=depth, width=width)
-            found = measure(x, network, n, blocks, a.seeds, device)
-            yield [{"depth": depth, "width": width, "n": n, **row} for row in found]
+            measured = measure(x, network, n, blocks, a.seeds, device)
+            yield [{"depth": depth, "width": width, "n": n, **row} for row in measured]
 
     label = f"sweep {a.dataset.stem} {a.activation}"
     table = [row for some in progress(rows(), len(points), label) for row in some]

@@ -35,7 +35,7 @@ def read(path: Path, figure: str, first: int | None = None) -> Task:
 
 def numbers(text: str) -> list[float]:
     """A list of numbers above 0: 0.5,1,2."""
-    found = [float(word) for word in text.split(",")]
-    if not all(0 < number < float("inf") for number in found):
+    values = [float(word) for word in text.split(",")]
+    if not all(0 < number < float("inf") for number in values):
         raise ArgumentTypeError(f"{text} has one that is not above 0")
-    return found
+    return values
