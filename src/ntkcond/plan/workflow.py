@@ -127,6 +127,8 @@ class Plan:
             return self.asked
         freshness = Freshness(self.asked, self._triggers)
         graph, self.missing = missing.graph_without(freshness, self._targets())
+        if self.missing:  # after all that Snakemake says
+            atexit.register(print, f"\n{missing.in_words(self.missing)}", file=sys.stderr)
         return graph
 
     def _targets(self) -> list[Job]:
@@ -353,8 +355,6 @@ class Plan:
         logging.raiseExceptions = False  # of Snakemake's log on a full disk: a traceback a line
         if self.missing:
             print(missing.in_words(self.missing), file=sys.stderr)
-            # and after all that Snakemake says
-            atexit.register(print, f"\n{missing.in_words(self.missing)}", file=sys.stderr)
         jobs = self._jobs_to_run()
         if self.workflow.touch:
             self.freshness.accept(jobs)
