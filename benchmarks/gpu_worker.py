@@ -25,12 +25,14 @@ import yaml
 
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.samples import choose
+from ntkcond.jobs import closest_pair as closest_pair_job
+from ntkcond.jobs import kernel as kernel_job
+from ntkcond.jobs import spectrum as spectrum_job
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.ntk.closest_pair import ClosestPair, closest_pair
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.spectrum import extreme_eigenvalues
-from ntkcond.plan import cluster
 from ntkcond.run.files import write_text
 from ntkcond.run.machine import available_memory
 from ntkcond.steps.training_task import make_repeatable
@@ -182,7 +184,7 @@ def kernel(setting: Setting) -> Iterator[Row]:
         norms = np.sqrt(expected.diagonal())
         x, index = put(host, DEVICE), put(chosen, DEVICE)
         gradients = network.initial_gradients(1, FEATURES, DEVICE)
-        work = cluster.kernel_work(n, n, FEATURES, depth, width, 1).operations
+        work = kernel_job.work(n, n, FEATURES, depth, width, 1).operations
         for tile in (None, *setting.sizes.tiles):
             seconds, found, peak = timed(ntk, gradients, x, tile)
             off = abs(to_numpy(found[index][:, index]) - expected) / norms / norms[:, None]
@@ -208,7 +210,7 @@ def spectra(setting: Setting) -> Iterator[Row]:
         if here.eigenvalues is not None:
             off, way = abs(found.eigenvalues - here.eigenvalues), "all eigenvalues"
         yield row(
-            f"n = {n:,}, {way}", seconds, cluster.spectrum_work(n, n, 0, 0, 0, 1).operations, rate,
+            f"n = {n:,}, {way}", seconds, spectrum_job.work(n, n, 0, 0, 0, 1).operations, rate,
             float(max(off) / (found.error + here.error)), 1.0, peak,
             f"λ_min = {found.lambda_min:.6g} ± {found.error:.1g}",
         )  # fmt: skip
@@ -223,7 +225,7 @@ def pairs(setting: Setting) -> Iterator[Row]:
         x = put(host, DEVICE)
         seconds, found, peak = timed(pair, gradients, x, repeats=1)
         here = closest_pair(network.initial_gradients(1, FEATURES)(host))
-        work = cluster.angle_work(n, FEATURES, 3, network.width, 1).operations
+        work = closest_pair_job.work(n, FEATURES, 3, network.width, 1).operations
         yield row(
             f"n = {n:,}, L = 3", seconds, work, rate, abs(found.angle_deg - here.angle_deg), 1e-9,
             peak, f"samples {found.first}, {found.second}: {found.angle_deg:.6f}°",
@@ -289,7 +291,7 @@ def whole(setting: Setting) -> Iterator[Row]:
     rate = product_rate("float64")
     (found,) = pd.read_csv(folder / "results/conditioning.csv").itertuples()
     size = (n, n, FEATURES, 3, setting.sizes.width, 1)
-    steps = {"kernel": cluster.kernel_work(*size), "spectrum": cluster.spectrum_work(*size)}
+    steps = {"kernel": kernel_job.work(*size), "spectrum": spectrum_job.work(*size)}
     for step, work in steps.items():
         record = pd.read_csv(folder / f"results/benchmarks/{step}/whole/relu/depth3.tsv", sep="\t")
         yield row(f"{step}, n = {n:,}, L = 3", record["s"].iloc[-1], work.operations, rate)

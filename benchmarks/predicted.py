@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from ntkcond.artefacts.costs import LOGGED
-from ntkcond.plan import requests
+from ntkcond.jobs.registry import STEPS
 from ntkcond.plan.question import asked, parser
 from ntkcond.predict import cost, measured_rate
 
@@ -30,7 +30,7 @@ PARTS = {
 def main() -> None:
     options = parser("predict", __doc__)
     options.prog = "python benchmarks/predicted.py"
-    options.add_argument("--rules", nargs="+", default=list(requests.NEEDS))
+    options.add_argument("--rules", nargs="+", default=list(STEPS))
     options.add_argument("--gflops", type=float, help="of that run; measured now by default")
     options.add_argument("--longer-than", type=float, default=0, metavar="SECONDS")
     a = options.parse_args()
@@ -45,7 +45,7 @@ def main() -> None:
             continue
         seconds, memory = float(WORK.search(text)[1]), float(found["peak_memory_mb"]) / 1e3
         if seconds > a.longer_than:
-            expected = cost(question.settings, job, rate)
+            expected = cost(question.freshness.graph, job, rate)
             parts = {name: re.search(part, text) for name, part in PARTS.items()}
             rows.append({
                 "job": expected.name,

@@ -12,7 +12,7 @@ import h5py
 import pandas as pd
 from product_rate import product_rate
 
-from ntkcond.run.needs import ranks_need
+from ntkcond.jobs.scalapack_spectrum import need as need_of
 
 PARTS = {  # of the log
     "kernel_s": r"(?:tiles of the kernel|^\S+ \S+ kernel .*)",
@@ -84,7 +84,7 @@ def main() -> None:
                     row = {"rate": product_rate(), **measured(folder, network, n, ranks)}
                     row["factor_of_rate"] = n**3 / 3 / row["factor_s"] / row["rate"]
                     if ranks:
-                        need = ranks_need(n, features, a.depth, a.width, ranks).bytes / ranks
+                        need = need_of(n, features, a.depth, a.width, ranks).bytes / ranks
                         row["needed_mb"] = round(need / 1e6)
                     if rows and rows[-1]["n"] == n:
                         error = row["lambda_min_error"] + rows[-1]["lambda_min_error"]

@@ -17,8 +17,8 @@ import yaml
 from scipy.stats import ttest_1samp
 
 from ntkcond.artefacts.claims import counts
-from ntkcond.plan import requests
-from ntkcond.run.needs import kernel_file_bytes
+from ntkcond.jobs.kernel import file_bytes
+from ntkcond.plan.graph import Graph
 from prose import ROOT, UNITS, Quantity, Value
 
 FOLDERS = ("tests/reference/default", "docs/measured")
@@ -169,7 +169,7 @@ def derived() -> Iterator[tuple[str, Value]]:
         yield f"predicted{name} to measured, most", whole[column].max()
     yield "kernels of all MNIST", 117 * 5 * 2 * 11
     yield "bytes of all kernels of MNIST", Quantity(8 * 512**2 * 117 * 5 * 2 * 11, "B")
-    yield "file of an NTK of 60,000", Quantity(kernel_file_bytes(1, 1, 60_000), "B")
+    yield "file of an NTK of 60,000", Quantity(file_bytes(60_000, 60_000, seeds=1), "B")
     ranks = table("ranks.csv").set_index(["n", "ranks"])
     for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
         ratio = ranks[part][20_000, 2] / ranks[part][20_000, 0]
@@ -547,7 +547,7 @@ def rows_of_ranks() -> Iterator[str]:
 
 
 def rows_of_requests() -> Iterator[str]:
-    """What jobs on a cluster request, as `ntkcond.plan.requests` computes it."""
+    """What jobs on a cluster request, as `ntkcond.jobs` computes it."""
     default = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     for name, words, options in (
         ("synthetic", "synthetic, 2,000 samples, n = 512", {}),
@@ -560,9 +560,9 @@ def rows_of_requests() -> Iterator[str]:
         line = f"| {words} |"
         for rule in ("kernel", "spectrum", "closest_pair"):
             job = {"dataset": name, "network": "relu", "depth": "10"}
-            threads = requests.threads(settings, rule, job, cores=None)
-            megabytes = requests.megabytes(settings, rule, job, attempt=1)
-            minutes = requests.minutes(settings, rule, job, threads, attempt=1)
+            request = Graph(settings, ROOT).request(rule, job)
+            threads = request.threads(cores=None)
+            megabytes, minutes = request.megabytes(attempt=1), request.minutes(threads, attempt=1)
             line += f" {{={megabytes} MB}}, {{={minutes} min}}"
             line += f", {threads} cores |" if threads > 1 else " |"
         yield line

@@ -3,8 +3,8 @@
 import copy
 import os
 import pickle
-import shlex
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +52,11 @@ class Ran:
 
 
 def inputs_of(job: Job) -> list[str]:
-    """The options that the rules add to `Graph.command_line`."""
-    if job.rule in SPECS or job.rule in ("corpus", "dataset"):
-        return []
-    return [f"--{name}={path}" for name, (path,) in job.inputs.items()]
+    """As options of the step."""
+    if job.rule not in SPECS:
+        return [f"--{name}={path}" for name, (path,) in job.inputs.items()]
+    words = (["--input", name, *paths] for name, paths in job.inputs.items())
+    return ["--artefact", job.rule, *chain(*words)]
 
 
 def run_all(folder: Path) -> Ran:
@@ -88,7 +89,7 @@ def run_all(folder: Path) -> Ran:
             done, loaded[name] = server.run(folder, None, path=[ROOT / "src"], imports=modules)
             assert done.returncode == 0, done.stderr
         for job in jobs:
-            words = [*shlex.split(graph.command_line(job)), *inputs_of(job)]
+            words = [*graph.options(job), *inputs_of(job)]
             step, output = job.modules[0], job.outputs[0]
             done, modules = server.run(
                 folder, step, *words, "--output", output, path=[ROOT / "src"]

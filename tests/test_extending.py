@@ -1,7 +1,10 @@
 """docs/extending.md to the letter: each recipe in a copy of the project, and the files it
 touches."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -28,6 +31,7 @@ def follow(project: Path, heading: str) -> set[str]:
         path = project / name
         if kind == "New file":
             assert not path.exists()
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
         else:
             lines = path.read_text("utf-8").splitlines(keepends=True)
@@ -112,3 +116,26 @@ def test_a_setting_of_the_network(project):
         assert file.attrs["weight_scale"] == 2
     # ∂f/∂Wˡ has the two other matrices as factors, and K their squares
     np.testing.assert_allclose(after, 2**4 * before, rtol=1e-12)
+
+
+def test_a_computing_step(project):
+    touched = follow(project, "A computing step")
+    assert len(touched) <= 4
+    assert planned(project) == {}
+    norms = "results/gradient_norms/digits/relu/depth2.h5"
+    assert planned(project, norms) == {"gradient_norm": 1}
+    snakemake(project, norms)
+    with (
+        h5py.File(project / norms) as file,
+        h5py.File(project / "results/kernels/digits/relu/depth2.h5") as kernels,
+    ):
+        kernel = kernels["kernel"][:]  # (seeds, blocks, n, n)
+        diagonal = np.diagonal(kernel, axis1=2, axis2=3).reshape(len(kernel), -1)
+        squares = file["gradient_norm"][:, : diagonal.shape[1]] ** 2
+        np.testing.assert_allclose(squares, diagonal, rtol=1e-12)
+    assert planned(project, norms) == {}
+    assert planned(project, norms, "--config", "width=25") == {"gradient_norm": 1}
+    (test,) = (name for name in touched if name.startswith("tests/"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    source = {**os.environ, "PYTHONPATH": str(project / "src")}
+    subprocess.run([*command, "--confcutdir", "tests/jobs"], cwd=project, env=source, check=True)

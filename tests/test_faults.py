@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -458,12 +459,20 @@ def test_read_only_results_are_named_and_lose_nothing(finished, project):
         ("fig2.png", 0.5),
     ],
 )
-def test_a_truncated_file_is_never_read_and_made_again(finished, project, name, keep):
+def test_a_truncated_file_is_named_and_made_again_without_it(finished, project, name, keep):
     """With the date it had: that a crash of the machine or a full quota left it so."""
     path = project / "results" / name
     date, content = path.stat().st_mtime, path.read_bytes()
     path.write_bytes(content[: int(keep * len(content))])
     os.utime(path, (date, date))
+    words = [f"results/{name}", "--configfile", "small.yaml"]
+    told = subprocess.run(
+        [sys.executable, "-m", "ntkcond.why", *words],
+        cwd=project, env=environment(project), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 1, told.stderr
+    assert told.stdout.startswith(f"results/{name} is out of date")
+    path.unlink()
     snakemake(project, f"results/{name}")
     assert contents(project).items() <= contents(finished).items()
 

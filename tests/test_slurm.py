@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 import mpi
-from ntkcond.plan import cluster
-from ntkcond.run import needs
+from ntkcond.jobs import costs, kernel, scalapack_spectrum
 from workflow import ROOT, SMALL, copy_of_the_project, skip, snakemakes, write_config
 
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
@@ -94,13 +93,13 @@ def test_numbers_are_those_of_this_machine(run_by_slurm):
 
 def test_a_job_asks_for_what_its_sizes_need(run_by_slurm):
     n, samples, d, depth, m, seeds = 20, 60, 5, 2, 24, 2
-    (kernel,) = requests(run_by_slurm[1], "kernel/synthetic_relu_2")
-    megabytes = cluster.megabytes(needs.kernel_need(n, samples, d, depth, m).bytes, 1)
-    minutes = cluster.minutes(cluster.kernel_work(n, samples, d, depth, m, seeds), 1, 1)
-    assert kernel["MinMemoryNode"] == f"{megabytes}M"
-    assert kernel["TimeLimit"] == f"00:{minutes}:00"
-    assert kernel["NumCPUs"] == "1"
-    assert "gpu" not in str(kernel)
+    (job,) = requests(run_by_slurm[1], "kernel/synthetic_relu_2")
+    megabytes = costs.megabytes(kernel.need(n, samples, d, depth, m).bytes, 1)
+    minutes = costs.minutes(kernel.work(n, samples, d, depth, m, seeds), 1, 1)
+    assert job["MinMemoryNode"] == f"{megabytes}M"
+    assert job["TimeLimit"] == f"00:{minutes}:00"
+    assert job["NumCPUs"] == "1"
+    assert "gpu" not in str(job)
 
 
 def test_a_log_is_where_the_terminal_says_and_kept_if_the_job_failed(run_by_slurm):
@@ -134,7 +133,7 @@ def test_a_job_killed_for_its_memory_gets_twice_as_much(project):
     """With too low an estimate: 100 MB do not even hold Snakemake."""
     if "OverMemoryKill" not in subprocess.check_output(["scontrol", "show", "config"], text=True):
         pytest.skip("this Slurm may not kill for memory")
-    estimates = project / "src/ntkcond/plan/cluster.py"
+    estimates = project / "src/ntkcond/jobs/costs.py"
     code = estimates.read_text("utf-8")
     code = re.sub("^MARGIN = .*$", "MARGIN = 0", code, flags=re.M)
     code = re.sub("^SNAKEMAKE = .*$", "SNAKEMAKE = 100_000_000", code, flags=re.M)
@@ -154,7 +153,7 @@ def test_mpi_ranks_run_as_tasks_and_agree_with_one_process(project):
     done = on_slurm(project, "results/conditioning.csv", "--directory", "runs/ranks")
     assert done.returncode == 0, done.stdout
     (job,) = requests(done.stdout, "scalapack_spectrum/synthetic_relu_2")
-    megabytes = cluster.megabytes(needs.ranks_need(20, 5, 2, 24, 2).bytes // 2, 1)
+    megabytes = costs.megabytes(scalapack_spectrum.need(20, 5, 2, 24, 2).bytes // 2, 1)
     assert (job["NumTasks"], job["NumCPUs"], job["MinMemoryCPU"]) == ("2", "2", f"{megabytes}M")
     by_ranks, local = (
         pd.read_csv(project / f"runs/{run}/results/conditioning.csv") for run in ("ranks", "slurm")

@@ -160,12 +160,14 @@ def test_settings_of_the_command_line_have_their_types(project):
     assert planned(project, "--config", "width=48")["kernel"] == KERNELS
 
 
-def test_a_kernel_of_another_depth_is_rebuilt_and_no_step_takes_it(project):
+def test_no_step_takes_a_kernel_of_another_depth(project):
     kernel = project / "results/kernels/digits/relu/depth2.h5"
     shutil.copy(kernel.with_name("depth0.h5"), kernel)
     spectrum = "results/spectra/digits/relu/depth2.h5"
     (project / spectrum).unlink()
-    assert planned(project, spectrum) == {"kernel": 1, "spectrum": 1}
+    done = snakemake(project, spectrum, check=False)
+    assert done.returncode != 0
+    assert "depth2.h5: was made with depth 0, not 2. Delete it" in done.stderr
     words = (
         "--dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32 --width 24"
         f" --kernel {kernel.relative_to(project)} --output other.h5"
@@ -187,7 +189,7 @@ def test_no_step_takes_an_input_that_was_made_with_other_settings(project):
     words = (
         f"spectrum --dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32"
         f" --width 25 --kernel {kernel}",
-        f"artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
+        f"artefact --artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
     )
     for step, said in zip(words, ("width 24, not 25", "depth 2, not 3"), strict=True):
         by_hand = subprocess.run(
@@ -261,9 +263,13 @@ REFUSED = {
     "negative depth": ({"depths": [-1]}, ["depths[0]: -1 is not allowed"]),
     "width 0": ({"width": 0}, ["width: 0 is not allowed"]),
     "block too large": ({"datasets": {"digits": {"block": 500}}}, ["block: 500", "97 samples"]),
-    "too large for memory": (
+    "too large for the disk": (
         {"datasets": {"synthetic": {"samples": 1_000_000, "block": "all"}}},
-        ["1000000 samples", "TB", "Lower block"],
+        ["depth0.h5: needs 8.0 TB of disk", "lower block or samples in the config"],
+    ),
+    "too large for memory": (
+        {"width": 1_000_000},
+        ["at depth 2, width 1000000", "TB", "or width in the config"],
     ),
     "no such file": (
         {"datasets": {"mine": {"file": "absent.npy"}}, "figures": {"fig2": ["mine"]}},

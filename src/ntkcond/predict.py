@@ -10,14 +10,14 @@ import sys
 import time
 from typing import NamedTuple
 
-from ntkcond.plan import missing, requests
-from ntkcond.plan.cluster import Work
-from ntkcond.plan.graph import Job
+from ntkcond.jobs.registry import STEPS
+from ntkcond.plan import missing
+from ntkcond.plan.graph import Graph, Job
 from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
-# On one machine; a cluster's requests are for a slower one (`ntkcond.plan.cluster`).
+# On one machine; a cluster's requests are for a slower one (`ntkcond.jobs.costs`).
 START = 0.5  # seconds: a job of this workflow without its work
 BYTES_PER_SECOND = 0.5e9  # a local disk, through HDF5
 ROW = "{:<14}{:>6}{:>16}{:>11}{:>11}   {}"
@@ -38,12 +38,12 @@ class Cost(NamedTuple):
 def main(arguments: argparse.Namespace) -> None:
     """Prints a table. Raises UserError for a mistake."""
     question = asked(arguments)
-    jobs = missing.running(question.freshness, question.job)
+    jobs = question.freshness.running(question.job)
     if not jobs:
         print(f"{question.path} is up to date: nothing would run")
         return
     rate = measured_rate()
-    costs = [cost(question.settings, job, rate) for job in jobs]
+    costs = [cost(question.freshness.graph, job, rate) for job in jobs]
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores, {rate / 1e9:.0f} Gflop/s in matrix products (measured now)\n")
     print(ROW.format("rule", "jobs", "time", "memory", "on disk", "longest job"))
@@ -71,21 +71,18 @@ def _row(name: str, costs: list[Cost]) -> str:
     )
 
 
-def cost(settings: dict, job: Job, rate: float) -> Cost:
+def cost(graph: Graph, job: Job, rate: float) -> Cost:
     """rate: operations a second in matrix products. An artefact, which only reads tables, costs its
     start; a corpus that may have to be downloaded is unknown."""
     name = "/".join([job.rule, *job.wildcards.values()])
-    if job.rule == "corpus":
-        return Cost(job.rule, name, 0, unknown=True)
-    if job.rule not in requests.WORK:
+    if job.rule not in STEPS:
         return Cost(job.rule, name, START)
-    work: Work | None = requests.work(settings, job.rule, job.wildcards)
+    request = graph.request(job.rule, job.wildcards)
+    work = request.work()
     if work is None:
         return Cost(job.rule, name, 0, unknown=True)
     seconds = START + work.operations / rate + work.bytes / BYTES_PER_SECOND
-    memory = requests.memory(settings, job.rule, job.wildcards)
-    disk = requests.file_bytes(settings, job.rule, job.wildcards)
-    return Cost(job.rule, name, seconds, memory, disk)
+    return Cost(job.rule, name, seconds, request.memory() or 0, request.file_bytes())
 
 
 def measured_rate(n: int = 2048, times: int = 5) -> float:

@@ -8,14 +8,13 @@ import sys
 
 from ntkcond.plan import missing
 from ntkcond.plan.question import asked, parser
-from ntkcond.plan.reasons import of_file
 from ntkcond.run.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> bool:
     """Prints the answer; whether the file is up to date. Raises UserError for a mistake."""
     question = asked(arguments)
-    fresh, text = of_file(question.freshness, question.job, question.path)
+    fresh, text = question.freshness.of_file(question.job, question.path)
     print(text)
     if question.missing:
         print(missing.in_words(question.missing))

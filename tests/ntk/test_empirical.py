@@ -13,11 +13,11 @@ import torch
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.samples import choose
+from ntkcond.jobs.kernel import FLOAT64, TILES
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk.closest_pair import closest_pair
 from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, tile_size
 from ntkcond.ntk.infinite_width import infinite_width_ntk
-from ntkcond.run import needs
 from ntkcond.run.errors import UserError
 from ntkcond.steps import kernel
 from small_networks import (
@@ -135,7 +135,7 @@ def test_kernel_has_the_type_of_its_factors(activation, device):
 
 def test_predicted_memory_of_tiles_is_that_of_their_buffers():
     tile = tile_size(np.empty(0))
-    assert 3 * needs.FLOAT64 * tile * WIDTH * tile == needs.TILES
+    assert 3 * FLOAT64 * tile * WIDTH * tile == TILES
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

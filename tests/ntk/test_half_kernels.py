@@ -12,6 +12,7 @@ import pytest
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, Half
 from ntkcond.artefacts import conditioning
+from ntkcond.jobs.kernel import file_bytes
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import (
@@ -23,7 +24,6 @@ from ntkcond.ntk.empirical import (
 from ntkcond.ntk.infinite_width import infinite_width_ntk, infinite_width_ntk_half
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO
-from ntkcond.run.needs import kernel_file_bytes
 from small_networks import inputs
 
 FEATURES = 12
@@ -134,7 +134,7 @@ def test_files_of_large_kernels_have_one_half_and_no_room_for_the_other(tmp_path
     with h5py.File(tmp_path / "kernel.h5") as file:
         kernel = file["kernel"][0, 0]
         stored = file["kernel"].id.get_storage_size()
-    assert stored == kernel_file_bytes(1, 1, n) < 0.65 * 8 * n**2
+    assert stored == file_bytes(n, n, seeds=1) < 0.65 * 8 * n**2
     assert np.isnan(kernel[0, -1]) and not np.isnan(np.tril(kernel)).any()
     relu = network("relu", 2, 64)
     x = inputs(n, FEATURES).astype(np.float32).astype(np.float64)

@@ -4,12 +4,14 @@
 NTKCOND_TEST_DRY_RUNS set other numbers.
 """
 
+import contextlib
 import copy
 import functools
 import importlib.metadata
 import math
 import os
 import re
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +24,8 @@ from hypothesis import strategies as st
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as plan_config
-from ntkcond.plan import question, requests
-from ntkcond.plan.workflow import Plan
+from ntkcond.plan import question
+from ntkcond.plan.workflow import FIRST, Plan
 from ntkcond.run.errors import UserError
 from workflow import ROOT, copy_of_the_project, snakemake
 
@@ -114,21 +116,18 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
 
 
 WORKFLOW = SimpleNamespace(
-    modifier=SimpleNamespace(
-        is_main_snakefile=lambda: True,
-        path_modifier=SimpleNamespace(replace_prefix=lambda path: path),
-    ),
+    persistence=SimpleNamespace(metadata=lambda file: None),
     deployment_settings=SimpleNamespace(deployment_method=set()),
-    remote_exec=False,
-    non_local_exec_or_dryrun=False,
-    is_main_process=False,
     cores=2,
 )
 
 
 def start(config: dict) -> Plan:
     """What the Snakefile does with a config, for all jobs of all artefacts."""
-    plan = Plan(WORKFLOW, copy.deepcopy(config), VERSION, ROOT)
+    try:
+        plan = Plan(WORKFLOW, copy.deepcopy(config), VERSION, ROOT)
+    finally:
+        os.environ.pop(FIRST)  # of this process: other tests start Snakemake
     targets = [plan.job(name, {}) for name in SPECS]
     jobs = list(dict.fromkeys(job for target in targets for job in plan.graph.upstream(target)))
     for job in jobs:
@@ -137,7 +136,8 @@ def start(config: dict) -> Plan:
             for path in paths:
                 raw = path in job.raw or Path(path).is_file()
                 assert raw or plan.graph.maker(path), f"nothing makes {path}"
-        plan.command(rule)(wildcards, None)
+        for depends_on in (plan.settings, plan.code, plan.versions, plan.content):
+            assert all(isinstance(text, str) for text in depends_on(rule)(wildcards))
         if rule in SPECS:
             plan.about(rule)(wildcards, None)
             continue
@@ -145,8 +145,7 @@ def start(config: dict) -> Plan:
         for name, value in plan.resources(rule).items():
             extra = {"threads": threads} if name == "runtime" else {}
             value(wildcards, **({} if name == "gpu" else {"attempt": 3, **extra}))
-        if rule in requests.NEEDS:
-            requests.need(plan.config, rule, wildcards)
+        plan.graph.request(rule, wildcards).need()
     return plan
 
 
@@ -165,14 +164,16 @@ def assert_names_the_mistake(message: str, changes: list[Place]) -> None:
 def test_a_config_passes_or_its_mistake_is_named(changed):
     config, changes = changed
     try:
-        start(config)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # no results
+            start(config)
     except SystemExit as end:
         assert_names_the_mistake(str(end.code), changes)
 
 
 def passes(changed: tuple[dict, list[Place]]) -> bool:
     try:
-        return bool(start(changed[0]))
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            return bool(start(changed[0]))
     except SystemExit:
         return False
 

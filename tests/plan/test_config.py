@@ -8,15 +8,15 @@ import yaml
 from snakemake.utils import update_config
 
 from ntkcond.datasets.registry import SOURCES
+from ntkcond.jobs import sweep
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan.config import (
     SCHEMA,
     check,
     complete,
+    data_set,
     dataset_settings,
     experiment,
-    sample_count,
-    sweep,
     training,
 )
 from ntkcond.plan.graph import Graph
@@ -51,16 +51,20 @@ def test_the_overlays_are_allowed(overlay):
     check(config, ROOT)
 
 
+def swept(config: dict, name: str, dataset: str, network: str) -> dict:
+    return sweep.settings(data_set(config, dataset), name, network)
+
+
 def test_sweeps_take_what_fits_the_data_set():
-    own = sweep(DEFAULT, "samples", "digits", "relu")
+    own = swept(DEFAULT, "samples", "digits", "relu")
     assert own["sizes"] == DEFAULT["sweeps"]["sizes"]  # up to 1,024 of 1,437
     assert own["widths"] == [512]
     few = changed("datasets.digits.hold_out", 1700)
-    assert sweep(few, "samples", "digits", "relu")["sizes"] == [8, 16, 32, 64]
-    assert sweep(DEFAULT, "width", "digits", "relu")["widths"][-2:] == [2048, "inf"]
+    assert swept(few, "samples", "digits", "relu")["sizes"] == [8, 16, 32, 64]
+    assert swept(DEFAULT, "width", "digits", "relu")["widths"][-2:] == [2048, "inf"]
     # the NTK at infinite width is known of inputs of norm 1, or homogeneous activations
-    assert sweep(DEFAULT, "activations", "digits", "tanh")["widths"] == [512]
-    assert sweep(DEFAULT, "activations", "digits_unit", "tanh")["widths"] == [512, "inf"]
+    assert swept(DEFAULT, "activations", "digits", "tanh")["widths"] == [512]
+    assert swept(DEFAULT, "activations", "digits_unit", "tanh")["widths"] == [512, "inf"]
 
 
 @pytest.mark.parametrize("name", [1, "007", "NA", "nan", "a b", "../x"])
@@ -281,7 +285,8 @@ def test_one_source_can_be_shown_at_two_sizes():
     config["figures"]["fig2"].append("mnist_small")
     check(config, ROOT)
     assert dataset_settings(config, "mnist_small")["source"] == "mnist"
-    assert (sample_count(config, "mnist_small"), sample_count(config, "mnist")) == (1000, 60000)
+    assert data_set(config, "mnist_small").samples == 1000
+    assert data_set(config, "mnist").samples == 60000
 
 
 def test_every_activation_of_the_registry_may_be_named():

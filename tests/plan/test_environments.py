@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from ntkcond.plan.workflow import IN_ENVIRONMENT
+from ntkcond.plan.workflow import OF_ENVIRONMENT
 from workflow import ROOT
 
 
@@ -47,7 +47,7 @@ def test_conda_has_the_locked_versions_of_all_that_jobs_need():
 
 def test_a_job_in_another_environment_has_the_code_of_this_one(tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = f"{IN_ENVIRONMENT}.kernel --help"
+    command = f"{OF_ENVIRONMENT} -m ntkcond.steps.kernel --help"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=True,

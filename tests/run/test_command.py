@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from ntkcond.plan.workflow import HOLDING_BACK, STEPS
+from ntkcond.jobs import spectrum
+from ntkcond.plan.workflow import HOLDING_BACK, PYTHON
 from ntkcond.run import machine, progress
 from ntkcond.run.errors import UserError
-from ntkcond.run.needs import Need, spectrum_need
+from ntkcond.run.need import Need
 from workflow import ROOT, at_the_keyboard
 
 
@@ -74,7 +75,7 @@ def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback():
     interrupted = 0
     for pause in pauses:
         job = subprocess.Popen(
-            f"{STEPS}.kernel", shell=True, stderr=subprocess.PIPE, text=True,
+            f"{PYTHON} -m ntkcond.steps.kernel", shell=True, stderr=subprocess.PIPE, text=True,
             start_new_session=True, preexec_fn=at_the_keyboard,
         )  # fmt: skip
         time.sleep(pause)
@@ -91,7 +92,7 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
     shutil.copytree(ROOT / "src/ntkcond", source / "ntkcond")
 
     def fig4() -> subprocess.CompletedProcess:
-        step = [sys.executable, "-m", "ntkcond.steps.artefact", "fig4"]
+        step = [sys.executable, "-m", "ntkcond.steps.artefact", "--artefact", "fig4"]
         return subprocess.run(
             [*step, "--output", tmp_path / "results/fig4.pdf"],
             env={**os.environ, "PYTHONPATH": str(source)},
@@ -114,7 +115,7 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
 def test_too_little_memory_is_said_before_the_work():
     with pytest.raises(UserError, match=r"NTK of 10000000 samples needs 400\.\d TB of memory, .*"
                        r"are free\. Lower block"):  # fmt: skip
-        machine.require_memory(spectrum_need(10_000_000, 10_000_000, 10, 3, 512))
+        machine.require_memory(spectrum.need(10_000_000, 10_000_000, 10, 3, 512))
     machine.require_memory(Need("nothing", 1, ""))
 
 

@@ -14,8 +14,12 @@ import pytest
 from ntkcond.arrays import block_cyclic, half
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
+from ntkcond.jobs import closest_pair as closest_pair_job
+from ntkcond.jobs import costs, kernel, scalapack_spectrum, sweep
+from ntkcond.jobs import sgd as sgd_job
+from ntkcond.jobs import spectrum as spectrum_job
+from ntkcond.jobs.registry import STEPS as COMPUTING
 from ntkcond.ntk import closest_pair, empirical, infinite_width, spectrum
-from ntkcond.run import needs
 from ntkcond.run.digests import imported_modules
 from ntkcond.training import sgd
 from small_results import STEPS
@@ -24,21 +28,22 @@ from workflow import ROOT
 SOURCE = ROOT / "src/ntkcond"
 # What each layer may import, beside itself. No two have each other.
 BELOW = {
-    "predict": {"plan", "run"},
+    "predict": {"plan", "jobs", "run"},
     "why": {"plan", "artefacts", "datasets", "networks", "arrays", "run"},
-    "plan": {"artefacts", "datasets", "networks", "arrays", "run"},
-    "steps": {"artefacts", "ntk", "training", "datasets", "networks", "arrays", "run"},
+    "plan": {"jobs", "artefacts", "datasets", "networks", "arrays", "run"},
+    "steps": {"jobs", "artefacts", "ntk", "training", "datasets", "networks", "arrays", "run"},
     "artefacts": {"ntk", "training", "datasets", "networks", "arrays", "run"},
     "ntk": {"datasets", "networks", "arrays", "run"},
     "training": {"networks", "arrays", "run"},
+    "jobs": {"datasets", "networks", "run"},
     "datasets": {"run"},
     "networks": {"arrays", "run"},
     "arrays": set(),
     "run": set(),
 }
 COMPUTED = ("steps", "artefacts", "ntk", "training", "datasets", "networks", "arrays")
-# What computed modules may take from `run`, and why no number of a result comes with it. `run` is
-# in no digest: were a number taken from there, changing it would rebuild nothing.
+# What computed modules may take from `jobs` and `run`, and why no number of a result comes with it.
+# They are in no digest: were a number taken from there, changing it would rebuild nothing.
 NO_NUMBERS = {
     "errors.UserError": "ends the step",
     "progress.progress": "yields the items as they are",
@@ -57,25 +62,21 @@ NO_NUMBERS = {
     "machine.available_memory": "compared with what is needed, to end the step",
     "machine.resolve_device": "where it is computed; tests hold devices against each other",
     "machine.use_threads": "how fast it is computed",
-    "needs.Need": "bytes, for require_memory",
-    "needs.kernel_need": "bytes, for require_memory",
-    "needs.angle_need": "bytes, for require_memory",
-    "needs.spectrum_need": "bytes, for require_memory",
-    "needs.sweep_need": "bytes, for require_memory",
-    "needs.architecture_need": "bytes, for require_memory",
-    "needs.descent_need": "bytes, for require_memory",
-    "needs.speed_need": "bytes, for require_memory",
-    "needs.train_need": "bytes, for require_memory",
-    "needs.kernel_file_bytes": "bytes, for require_space",
-    "needs.ranks_need": "bytes, for require_memory_of",
-    "needs.require_ranks": "ends the step or does nothing",
-    "needs.grid": "rows and columns of ranks, which the file names",
+    "need.Need": "bytes, for require_memory",
+    **{
+        f"{name}.need": "bytes, for require_memory"
+        for name, step in COMPUTING.items()
+        if "device" in step.unrecorded or step.mpi
+    },
+    "kernel.file_bytes": "bytes, for require_space",
+    "scalapack_spectrum.require_ranks": "ends the step or does nothing",
+    "scalapack_spectrum.grid": "rows and columns of ranks, which the file names",
     "ranks.start": "runs the step once more",
     "ranks.joined": "MPI's communicator",
     "ranks.require_memory_of": "ends the step or does nothing",
     "ranks.SET_UP": "words",
-    "needs.BY_HALF_FROM": "which kernels lie in their files by half",
-    "needs.KERNEL_CHUNK": "how they do",
+    "costs.BY_HALF_FROM": "which kernels lie in their files by half",
+    "kernel.CHUNK": "how they do",
     "digests.sha256_of": "holds files against published digests, and names a user's file",
     "descriptions.described": "descriptions; what a step takes of them is in its settings",
     "record.read": "what costs are counted over; they differ from run to run anyway",
@@ -94,8 +95,10 @@ NO_NUMBERS = {
     "command.count_or_all": "a setting",
     "command.log": "words",
 }
-# A constant of `run.needs` that says again what computed code has.
-LIGHT = ("artefacts.registry", "datasets.registry", "plan.graph", "plan.workflow")
+LIGHT = (
+    "artefacts.registry", "datasets.registry", "plan.graph", "plan.workflow",
+    *(f"jobs.{name}" for name in COMPUTING),
+)  # fmt: skip
 HEAVY = (
     "numpy", "pandas", "matplotlib", "torch", "h5py", "scipy", "sklearn", "torchvision", "mpi4py",
     "scalapack4py",
@@ -140,19 +143,19 @@ def pointing_up(source: Path) -> list[str]:
     return found
 
 
-def taken_from_run(source: Path) -> set[str]:
-    """What computed modules take from `run`, such as files.read_hdf5: by name, or as an attribute
-    of a module."""
+def taken_unseen(source: Path) -> set[str]:
+    """What computed modules take from `jobs` and `run`, such as files.read_hdf5: by name, or as an
+    attribute of a module."""
     found = set()
     for name, tree in parsed(source):
         if layer_of(name) not in COMPUTED:
             continue
         modules = {}
         for module, imported in imports(tree):
-            if module == "run":
+            if module in ("jobs", "run"):
                 modules[imported] = imported
-            elif layer_of(module) == "run":
-                found.add(f"{module.removeprefix('run.')}.{imported}")
+            elif layer_of(module) in ("jobs", "run"):
+                found.add(f"{module.partition('.')[2]}.{imported}")
         used = {
             f"{modules[node.value.id]}.{node.attr}"
             for node in ast.walk(tree)
@@ -171,7 +174,7 @@ def taken_from_run(source: Path) -> set[str]:
         renamed = [
             alias.name
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "") == "ntkcond.run"
+            if isinstance(node, ast.ImportFrom) and node.module in ("ntkcond.jobs", "ntkcond.run")
             for alias in node.names
             if alias.asname
         ]
@@ -222,31 +225,31 @@ def test_what_the_snakefile_loads_is_light(module):
     assert heavy_loaded_by(module, SOURCE) == ""
 
 
-def test_nothing_in_run_changes_a_number():
+def test_nothing_in_jobs_or_run_changes_a_number():
     """A new name has to be judged: add it to NO_NUMBERS with the reason, or move it elsewhere."""
-    found = taken_from_run(SOURCE)
+    found = taken_unseen(SOURCE)
     assert found - NO_NUMBERS.keys() == set()
     assert NO_NUMBERS.keys() - found == set(), "no longer used: take them out"
 
 
-def test_what_run_says_again_of_computed_code_is_the_same():
-    assert needs.TEST_ROWS == sgd.TEST_ROWS
-    assert needs.COORDINATES == closest_pair.DIRECTIONS + 1
+def test_what_jobs_say_again_of_computed_code_is_the_same():
+    assert sgd_job.TEST_ROWS == sgd.TEST_ROWS
+    assert closest_pair_job.COORDINATES == closest_pair.DIRECTIONS + 1
     tile = empirical.tile_size(np.empty(0))
-    assert 3 * needs.FLOAT64 * tile * empirical.WIDTH * tile == needs.TILES
-    assert needs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
-    assert needs.PANEL == half.PANEL
-    assert needs.TILE == block_cyclic.BLOCK
+    assert 3 * costs.FLOAT64 * tile * empirical.WIDTH * tile == kernel.TILES
+    assert costs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
+    assert costs.PANEL == half.PANEL
+    assert scalapack_spectrum.TILE == block_cyclic.BLOCK
     rows = inspect.signature(empirical.ntk_product).parameters["rows"]
-    assert rows.default == needs.PRODUCT_ROWS
-    assert (needs.BAND, needs.BAND_ENTRIES) == (infinite_width.BAND, infinite_width.BAND_ENTRIES)
+    assert rows.default == spectrum_job.PRODUCT_ROWS
+    assert (sweep.BAND, sweep.BAND_ENTRIES) == (infinite_width.BAND, infinite_width.BAND_ENTRIES)
 
 
 PLANTED = [
     ("networks/mlp.py", "from ntkcond.ntk import rank"),
     ("ntk/spectrum.py", "from ntkcond.plan.config import SCHEMA"),
     ("ntk/spectrum.py", "from ntkcond.training import sgd"),
-    ("training/sgd.py", "import ntkcond.run.needs"),
+    ("training/sgd.py", "import ntkcond.run.need"),
     ("datasets/samples.py", "def f():\n    from ntkcond.networks.mlp import MLP"),
     ("run/files.py", "from ntkcond.networks import mlp"),
     ("artefacts/fig1.py", "from ntkcond.steps import sgd"),
@@ -274,15 +277,15 @@ def test_a_planted_import_that_points_up_is_found(copy, file, line):
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("from ntkcond.run.needs import TEST_ROWS", "needs.TEST_ROWS"),
-        ("from ntkcond.run import needs\nROWS = needs.TEST_ROWS", "needs.TEST_ROWS"),
-        ("from ntkcond.run import needs as n\nROWS = n.TEST_ROWS", "needs.*"),
-        ("from ntkcond.run import needs\nROWS = getattr(needs, 'TEST_ROWS')", "needs.*"),
+        ("from ntkcond.jobs.sgd import TEST_ROWS", "sgd.TEST_ROWS"),
+        ("from ntkcond.jobs import costs\nROWS = costs.PANEL", "costs.PANEL"),
+        ("from ntkcond.jobs import costs as n\nROWS = n.PANEL", "costs.*"),
+        ("from ntkcond.run import units\nROWS = getattr(units, 'size')", "units.*"),
     ],
 )
 def test_a_planted_number_of_run_is_found(copy, line, name):
     plant(copy / "training/sgd.py", line)
-    assert name in taken_from_run(copy) - NO_NUMBERS.keys()
+    assert name in taken_unseen(copy) - NO_NUMBERS.keys()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_a_planted_number_of_run_is_found(copy, line, name):
         ("datasets/source.py", "datasets.registry"),
         ("run/descriptions.py", "artefacts.registry"),
         ("networks/mlp.py", "plan.graph"),
-        ("plan/reasons.py", "plan.workflow"),
+        ("plan/freshness.py", "plan.workflow"),
     ],
 )
 def test_a_planted_heavy_import_is_found(copy, file, module):

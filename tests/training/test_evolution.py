@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from ntkcond.artefacts import fig_evolution, fig_spectrum, interval
-from ntkcond.plan import cluster
+from ntkcond.jobs.descent import WATCHED
 from ntkcond.training import evolution
 from small_descents import ALTERNATING, WIDTH, N, descend, gaussian
 from small_networks import mlp
@@ -49,7 +49,7 @@ def test_steps_that_are_watched():
     found = evolution.watched(500)
     assert found[:2] == [0, 1]
     assert found[-1] == 500
-    assert len(found) <= evolution.WATCHED + 1 == cluster.WATCHED
+    assert len(found) <= evolution.WATCHED + 1 == WATCHED
     assert found == sorted(set(found))
 
 

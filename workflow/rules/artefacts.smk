@@ -1,4 +1,5 @@
-# A rule for each artefact: figures with the numbers drawn in them, tables. Their SPECs say the rest.
+# A rule for each artefact: figures with the numbers drawn in them, tables. What they take stands in
+# their SPECs, in src/ntkcond/artefacts.
 
 for name, spec in plan.specs.items():
 
@@ -10,16 +11,24 @@ for name, spec in plan.specs.items():
         output:
             plan.files(name, report),
         log:
-            plan.log(name),
+            f"results/logs/{name}.log",
         benchmark:
             f"results/benchmarks/{name}.tsv"
         localrule: True
         conda:
             "../envs/ntkcond.yaml"
         params:
-            command=plan.command(name),
+            settings=plan.settings(name),
+            code=plan.code(name),
+            versions=plan.versions(name),
+            content=plan.content(name),
+            inputs=plan.artefact_inputs(name),
             about=plan.about(name),
+            name=name,
+            first=lambda wildcards, output: output[0],
+            python=plan.python,
         message:
             spec.title
         shell:
-            "{params.command}"
+            "{params.python} -m ntkcond.steps.artefact --artefact {params.name} {params.settings:q}"
+            " {params.inputs:q} --output {params.first} --log {log}"

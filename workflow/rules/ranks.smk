@@ -3,23 +3,29 @@
 
 rule scalapack_spectrum:
     input:
-        unpack(plan.inputs("scalapack_spectrum")),
+        dataset="results/datasets/{dataset}.h5",
     output:
-        plan.output("scalapack_spectrum", temp),
+        "results/spectra/{dataset}/{network}/depth{depth}.h5",
     log:
-        plan.log("scalapack_spectrum"),
+        "results/logs/spectrum/{dataset}/{network}/depth{depth}.log",
     benchmark:
-        f"results/benchmarks/spectrum/{plan.computing['spectrum']}.tsv"
+        "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     wildcard_constraints:
-        **plan.datasets("scalapack_spectrum"),
+        dataset=plan.datasets("scalapack_spectrum"),
     conda:
         "../envs/ntkcond.yaml"
     threads: plan.threads("scalapack_spectrum")
     resources:
         **plan.resources("scalapack_spectrum"),
+        mpi="mpirun",  # profiles/slurm sets another
     params:
-        command=plan.command("scalapack_spectrum"),
+        settings=plan.settings("scalapack_spectrum"),
+        code=plan.code("scalapack_spectrum"),
+        versions=plan.versions("scalapack_spectrum"),
+        python=plan.python,
     message:
-        plan.message("scalapack_spectrum")
+        "scalapack_spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "{params.command} --threads {threads} --ranks {resources.tasks} --mpi {resources.mpi:q}"
+        "{params.python} -m ntkcond.steps.scalapack_spectrum --dataset {input.dataset} {params.settings:q}"
+        " --ranks {resources.tasks} --mpi {resources.mpi:q} --threads {threads}"
+        " --output {output} --log {log}"

@@ -92,9 +92,8 @@ def _steps(jobs: list[Job]) -> list[str]:
 
 
 def _step(job: Job) -> tuple[str, str, str]:
-    name = job.rule
-    if job.rule in ("corpus", "dataset"):
-        name = f"{job.rule} ``{job.settings.get('source', job.settings.get('subset'))}``"
+    source = job.settings.get("source", job.settings.get("subset"))
+    name = f"{job.rule} ``{source}``" if source else job.rule
     made_with = record(job.modules, {}, {})
     packages = ", ".join(" ".join(entry) for entry in made_with["versions"].items())
     return name, short_digest(made_with["code"]), packages

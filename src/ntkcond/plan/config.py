@@ -20,10 +20,12 @@ from ntkcond.datasets.blocks import blocks_of
 from ntkcond.datasets.registry import CUSTOM, SOURCES, Source
 from ntkcond.datasets.speech import corpus
 from ntkcond.datasets.speech.subsets import SUBSETS
+from ntkcond.jobs.corpus import folder
+from ntkcond.jobs.scalapack_spectrum import require_ranks
+from ntkcond.jobs.step import DataSet
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
-from ntkcond.run.needs import require_ranks
 
 # The settings of a network that are not in its path.
 NETWORK = tuple(f.name for f in dataclasses.fields(MLP) if f.name not in ("activation", "depth"))
@@ -178,18 +180,6 @@ def experiment(config: dict, name: str) -> dict:
     return {key: dataset.get(key, config[key]) for key in EXPERIMENT}
 
 
-def engine(config: dict, name: str) -> dict:
-    """The settings ENGINE of the data set."""
-    dataset = config["datasets"][name]
-    return {key: dataset.get(key, config[key]) for key in ENGINE}
-
-
-def spectrum_rule(config: dict, name: str) -> str:
-    """That of the data set's engine."""
-    chosen = engine(config, name)["engine"]
-    return "spectrum" if chosen == "local" else f"{chosen}_spectrum"
-
-
 def training(config: dict, name: str) -> dict:
     """Depths and TRAINING of the data set: from its training settings, else the global ones, else
     the network of its NTKs. Learning rates in ascending order."""
@@ -199,145 +189,26 @@ def training(config: dict, name: str) -> dict:
     return {key: found[key] for key in ("depths", *TRAINING)}
 
 
-# Each sweep has the data sets of this figure.
-SWEEPS = {
-    "activations": "fig_activations_ntk",
-    "width": "fig_width",
-    "samples": "fig_samples",
-    "infinite": "fig2",
-    "first_layer": "fig2",
-}
-
-
-def sweep_jobs(config: dict, sweep: str) -> list[dict]:
-    """Data set and network of each job of a sweep: over all activations, over widths, over n; at
-    infinite width, for figure 2; of the first layer alone, for Thm 5.1."""
-    networks = {
-        "activations": list(ACTIVATIONS),
-        "infinite": config["activations"],
-        "first_layer": ["relu"],
-    }.get(sweep, [config["sweeps"]["activation"]])
-    return [
-        {"dataset": dataset, "network": network}
-        for dataset in config["figures"][SWEEPS[sweep]]
-        for network in networks
-        if sweep != "infinite" or has_infinite_width(config, dataset, network)
-    ]
-
-
-def sweep(config: dict, kind: str, name: str, network: str) -> dict:
-    """The settings of a job of the sweep; sizes: n."""
-    defaults, sweeps = experiment(config, name), config["sweeps"]
-    infinite = ["inf"] if has_infinite_width(config, name, network) else []
-    found = {
-        **{key: defaults[key] for key in NETWORK if key != "width"},
-        "depths": defaults["depths"],
-        "widths": [defaults["width"], *infinite],
-        "sizes": [defaults["block"]],
-        "seeds": defaults["seeds"],
-        "blocks": sweeps["blocks"],
-    }
-    if kind == "width":
-        widths = [*sweeps["widths"], *infinite]
-        found |= {"depths": sweeps["depths"], "widths": widths, "seeds": sweeps["seeds"]}
-    elif kind == "samples":
-        available = sample_count(config, name)
-        sizes = [n for n in sweeps["sizes"] if available is None or n <= available]
-        found |= {"depths": sweeps["depths"], "widths": [defaults["width"]]}
-        found |= {"sizes": sizes or [available], "seeds": sweeps["seeds"]}
-    elif kind == "infinite":  # which depends on no seed
-        found |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
-    elif kind == "first_layer":  # the network of Thm 5.1
-        found |= {"depths": [1], "trainable": "first"}
-    return found
-
-
-def descent_widths(config: dict, name: str, every: bool) -> list[int]:
-    """The data set's width; or with those of fig_evolution."""
-    own = experiment(config, name)["width"]
-    return sorted({own, *(config["descent"]["widths"] if every else ())})
-
-
-def descent(config: dict, name: str, width: int) -> dict:
-    """The settings of a job of gradient descent; at widths of fig_evolution alone, at the learning
-    rate of each depth alone."""
-    defaults = experiment(config, name)
-    found = {key: value for key, value in config["descent"].items() if key != "widths"}
-    found |= {key: defaults[key] for key in (*TRAINED, "block") if key in defaults}
-    rules = ["common", "own"] if width == defaults["width"] else ["own"]
-    return {**found, "width": width, "rules": rules}
-
-
-def losses(config: dict) -> list[str]:
-    """Those that networks of fig_speed are trained on: with settings of their own."""
-    return [key for key, value in config["speed"].items() if isinstance(value, dict)]
-
-
-def speed(config: dict, name: str, loss: str, width: int) -> dict:
-    """The settings of a job of fig_speed; thresholds in descending order."""
-    run, defaults = training(config, name), experiment(config, name)
-    others = {"widths", *losses(config)}
-    found = {key: value for key, value in config["speed"].items() if key not in others}
-    for key, values in config["speed"][loss].items():
-        found[key] = sorted(map(float, values), reverse=key == "thresholds")
-    kept = {"convention": run["convention"], "bias": run["bias"], "block": defaults["block"]}
-    return {**found, **kept, "loss": loss, "width": width}
-
-
-def architectures(config: dict) -> dict[str, str]:
-    """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
-    chosen = config["architectures"]
-    return {**dict.fromkeys(chosen["names"], ""), **chosen["own"]}
-
-
-def shape(config: dict, name: str) -> list[int]:
-    """Of the data set's samples, channels first; empty if they are no images."""
-    known = SOURCES[dataset_settings(config, name)["source"]].shape
-    return list(config["datasets"][name].get("shape", known))
-
-
-def architecture(config: dict, name: str) -> dict:
-    """The settings of a job of fig_architectures."""
-    chosen, defaults = config["architectures"], experiment(config, name)
-    found = {
-        "activations": chosen["activations"],
-        "depths": chosen["depths"],
-        "width": chosen["width"],
-        "seeds": chosen["seeds"],
-        "block": defaults["block"],
-        "blocks": chosen["blocks"],
-    }
-    of_images = shape(config, name)
-    return {**found, "shape": of_images} if of_images else found
-
-
-def has_infinite_width(config: dict, name: str, network: str) -> bool:
-    """Whether the NTK at infinite width is known: norm 1, a linear network, or a homogeneous
-    activation without biases."""
-    activation, bias = ACTIVATIONS[network], experiment(config, name)["bias"]
-    any_norm = activation.linear or (activation.degree is not None and not bias)
-    return any_norm or bool(config["datasets"][name].get("unit_norm"))
-
-
-def sample_count(config: dict, name: str) -> int | None:
-    """Samples in the data set's file; None if the config does not determine it."""
-    settings = dataset_settings(config, name)
-    available = SOURCES[settings["source"]].samples
-    if settings["samples"] != "all":
-        return settings["samples"]
-    return None if available is None else available - settings.get("hold_out", 0)
-
-
-def test_sample_count(config: dict, name: str) -> int:
-    """Samples in the data set's test split; 0 if only a file has it."""
-    settings = dataset_settings(config, name)
-    return settings.get("hold_out", SOURCES[settings["source"]].test_samples)
-
-
-def feature_count(config: dict, name: str) -> int | None:
-    """Features of a sample; None if the config does not determine it."""
-    settings = dataset_settings(config, name)
-    return settings.get("features", SOURCES[settings["source"]].features)
+def data_set(config: dict, name: str) -> DataSet:
+    """The data set, for its jobs."""
+    given, settings = config["datasets"][name], dataset_settings(config, name)
+    source, values = SOURCES[settings["source"]], experiment(config, name)
+    samples: int | None = settings["samples"]
+    if settings["samples"] == "all":
+        samples = source.samples and source.samples - settings.get("hold_out", 0)
+    return DataSet(
+        config=config,
+        settings=settings,
+        experiment=values,
+        engine={key: given.get(key, config[key]) for key in ENGINE},
+        training=training(config, name),
+        network={key: values[key] for key in NETWORK},
+        samples=samples,
+        test_samples=settings.get("hold_out", source.test_samples),
+        features=settings.get("features", source.features),
+        shape=given.get("shape", source.shape),
+        other=functools.partial(data_set, config),
+    )
 
 
 def _check_dataset(config: dict, name: str) -> None:
@@ -376,7 +247,7 @@ def _check_dataset(config: dict, name: str) -> None:
             f"training.stop_below: {stop} ends the runs of {name} before the loss {lowest} of"
             " training.thresholds. Lower it, or raise that threshold"
         )
-    image, features = settings.get("shape"), feature_count(config, name)
+    image, features = settings.get("shape"), data_set(config, name).features
     if image and features and math.prod(image) != features:
         raise UserError(f"{where}.shape: {image} has {math.prod(image)} values, not {features}")
     _check_sizes(config, name, source)
@@ -446,25 +317,16 @@ def _check_sizes(config: dict, name: str, source: Source) -> None:
             f"datasets.{name}.samples: {settings['samples']} is more than the {rest} training"
             f" samples of {name}. Lower it, or use all"
         )
-    samples = sample_count(config, name)
-    if samples is not None:
-        block, _ = blocks_of(samples, experiment(config, name)["block"], name)
-        chosen = engine(config, name)
-        if chosen["engine"] == "scalapack":
-            require_ranks(chosen["ranks"], block)
-
-
-def audio_hours(config: dict, name: str) -> float:
-    """Hours of audio in the data set's subset; of an unknown one, as in the paper's subset."""
-    settings = dataset_settings(config, name)
-    if not SOURCES[settings["source"]].corpus:
-        return 0
-    return SUBSETS.get(settings["subset"], SUBSETS["train-clean-100"]).hours
+    data = data_set(config, name)
+    if data.samples is not None:
+        block, _ = blocks_of(data.samples, data.experiment["block"], name)
+        if data.engine["engine"] == "scalapack":
+            require_ranks(data.engine["ranks"], block)
 
 
 def corpus_folder(config: dict, name: str, data_dir: Path | str) -> Path:
     """Folder of the data set's corpus, below the folder of raw files."""
-    return Path(data_dir, corpus.FOLDER, dataset_settings(config, name)["subset"])
+    return Path(data_dir, folder(data_set(config, name)))
 
 
 def _explanation(error: jsonschema.ValidationError) -> str:

@@ -1,43 +1,41 @@
-"""Is a result what the config, the code and its inputs would make today?
+"""Is a file what the config, the code and its inputs would make today?
 
-Each file's own record is compared with the one that it would get (`ntkcond.plan.graph`), aspect by
-aspect. The aspects are Snakemake's rerun triggers, and `--rerun-triggers` chooses among them:
-params (settings), code, software-env (versions of packages), input.
+Snakemake compares the same from run to run. This is for what it cannot see: files without its
+metadata, results that travelled, files made by hand. A file's record (`ntkcond.run.record`) is
+compared with the one that it would get today, and so are those of all that it was made of.
 """
 
-import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ntkcond.plan.graph import RECORDED, Graph, Job
+from ntkcond.plan.graph import Graph, Job
+from ntkcond.run.digests import PACKAGE, module_file
 from ntkcond.run.errors import UserError
-from ntkcond.run.record import ASPECTS, digest, read, sidecar
+from ntkcond.run.record import digest, files_of, read
 
-TRIGGERS = frozenset(ASPECTS)
-ACCEPTED = RECORDED / "accepted.json"
+SHOWN = 5  # differences of one kind in a line
+LONGEST = 40  # characters of a setting's value
 
 
 class Difference(NamedTuple):
-    """aspect: a key of a record, or `provenance` or `content` where the file itself is not as it
-    was; name: of the setting, module, package or file; before, today: None where it is not."""
+    """entry: of a record, or `provenance` or `content` where the file itself is not as it was;
+    name: of the setting, module, package or file; before, today: None where it is not."""
 
-    aspect: str
+    entry: str
     name: str
     before: object = None
     today: object = None
 
 
 class Freshness:
-    """triggers: those of Snakemake's that count."""
+    """Of the jobs of a graph."""
 
-    def __init__(self, graph: Graph, triggers: Iterable[str] = TRIGGERS) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.triggers = TRIGGERS & set(triggers)
         self._records: dict[str, dict | None] = {}
-        self._expected: dict[Job, dict] = {}
+        self._today: dict[Job, dict] = {}
         self._differences: dict[str, list[Difference]] = {}
-        self._accepted = _read_json(ACCEPTED)
 
     def differences(self, job: Job) -> list[Difference]:
         """Why the job's outputs are out of date: empty where they are as they should be, or all
@@ -48,77 +46,85 @@ class Freshness:
             self._differences[name] = self._compare(job)
         return self._differences[name]
 
-    def digest_of(self, path: str) -> str:
-        """Of the record that a result has, or will have once it is rebuilt."""
-        job = self.graph.maker_of(path)
-        made_with = self._record(path)
-        if made_with is None or self.differences(job):
-            made_with = self._today(job)
-        return digest(made_with)
+    def running(self, target: Job) -> list[Job]:
+        """The jobs that bring the target up to date, inputs first. As in Snakemake, a missing file
+        counts where a job that runs takes it, and nowhere else."""
+        graph = self.graph
+        jobs = list(graph.upstream(target))
+        inputs = {job: set(graph.makers(job)) for job in jobs}
+        stale: set[Job] = set()
+        for job in jobs:
+            if self.differences(job) or inputs[job] & stale:
+                stale.add(job)
+        to_run, wanted = [], {target}
+        for job in reversed(jobs):
+            there = all(graph.at(path).exists() for path in job.outputs)
+            if job in wanted and (job in stale or not there):
+                to_run.append(job)
+                wanted |= inputs[job]
+        return to_run[::-1]
 
-    def accept(self, jobs: Iterable[Job]) -> None:
-        """Takes their outputs for what they should be, as `snakemake --touch` asks."""
-        jobs = set(jobs)
-        inputs_first = dict.fromkeys(up for job in jobs for up in self.graph.upstream(job))
-        for job in inputs_first:
-            if job in jobs:
-                self._expected.clear()  # of what was accepted so far, the own record counts
-                made_with = self._record(job.outputs[-1])
-                self._accepted[str(self.graph.at(job.outputs[0]))] = self._pair(job, made_with)
-                self._differences[job.outputs[0]] = []  # its users then take it as it is
-        ACCEPTED.parent.mkdir(parents=True, exist_ok=True)
-        ACCEPTED.write_text(json.dumps(self._accepted, indent=1), "utf-8")
+    def of_file(self, job: Job, path: str) -> tuple[bool, str]:
+        """Whether a file of the job is up to date, and why: what differs anywhere upstream, or what
+        the file was made with."""
+        by_job = {up: self.differences(up) for up in self.graph.upstream(job)}
+        stale = {output for up, differs in by_job.items() if differs for output in up.outputs}
+        groups: Counter[tuple[str, str]] = Counter()
+        for up, differs in by_job.items():
+            words = in_words(d for d in differs if d.entry != "inputs" or d.name not in stale)
+            if words:
+                groups[up.rule, "; ".join(words)] += 1
+        if not self.graph.at(path).exists():
+            return False, f"{path} does not exist: snakemake {path} makes it"
+        if stale:
+            lines = (
+                f"    {rule}{f' × {count}' if count > 1 else ''}: {words}"
+                for (rule, words), count in groups.items()
+            )
+            return False, "\n".join([f"{path} is out of date:", *lines])
+        made_with = _made_with(self.record(job.outputs[-1]))
+        return True, "\n".join([f"{path} is up to date. It was made with:", *made_with])
 
-    def _record(self, path: str) -> dict | None:
-        """A result's own record, read once."""
+    def record(self, path: str) -> dict | None:
+        """A result's own, read once."""
         if path not in self._records:
             place = self.graph.at(path)
             self._records[path] = read(place, self.graph.is_whole) if place.exists() else None
         return self._records[path]
 
-    def _pair(self, job: Job, made_with: dict | None) -> list[str]:
-        return [digest(made_with or {}), digest(self._today(job))]
+    def _digest_of(self, path: str) -> str:
+        """Of the record that a result has, or will have once it is rebuilt."""
+        job = self.graph.maker_of(path)
+        made_with = self.record(path)
+        if made_with is None or self.differences(job):
+            made_with = self._expected(job)
+        return digest(made_with)
 
-    def _today(self, job: Job) -> dict:
-        """The record that the job's outputs would get, computed once."""
-        if job not in self._expected:
-            self._expected[job] = self.graph.expected(job, self.digest_of)
-        return self._expected[job]
+    def _expected(self, job: Job) -> dict:
+        """The record that the job's outputs would get today, computed once."""
+        if job not in self._today:
+            self._today[job] = self.graph.expected(job, self._digest_of)
+        return self._today[job]
 
     def _compare(self, job: Job) -> list[Difference]:
         outputs = [path for path in job.outputs if self.graph.at(path).exists()]
-        if not self.triggers or not outputs:
+        if not outputs:
             return []
-        made_with = self._record(job.outputs[-1])
-        accepted = self._accepted.get(str(self.graph.at(job.outputs[0])))
-        if accepted and accepted == self._pair(job, made_with):
-            return []
+        made_with = self.record(job.outputs[-1])
         if made_with is None:
             damaged = not self._is_whole(job.outputs[-1])
             return [Difference("content" if damaged else "provenance", job.outputs[-1])]
-        today = self._today(job)
+        today = self._expected(job)
         differences = [
             Difference(entry, *values)
-            for trigger in ASPECTS
-            if trigger in self.triggers
-            for entry in ASPECTS[trigger]
+            for entry in today
             for values in _entries(made_with.get(entry), today[entry], ())
         ]
-        differences = [d for d in differences if d.aspect != "inputs" or self._other_input(d)]
-        if "input" in self.triggers and not differences:
-            differences = _other_order(made_with["inputs"], today["inputs"])
-        return differences or [
-            Difference("content", path) for path in outputs if not self._is_whole(path)
-        ]
-
-    def _other_input(self, difference: Difference) -> bool:
-        """Whether the digests of an input differ in an aspect that counts: of a missing one, all
-        that is known of what it would be."""
-        digests = (str(difference.before).split("-"), str(difference.today).split("-"))
-        if any(len(parts) != len(ASPECTS) for parts in digests):
-            return True
-        pairs = zip(ASPECTS, *digests, strict=True)
-        return any(trigger in self.triggers and old != new for trigger, old, new in pairs)
+        return (
+            differences
+            or _other_order(made_with["inputs"], today["inputs"])
+            or [Difference("content", path) for path in outputs if not self._is_whole(path)]
+        )
 
     def _is_whole(self, path: str) -> bool:
         """Whether a file is the one that its step wrote, where that is known."""
@@ -129,10 +135,9 @@ class Freshness:
             except OSError as error:
                 reason = error.strerror or error
                 raise UserError(f"{place}: cannot be read ({reason}). Delete it, or mend") from None
-        if path.endswith(".json"):
-            return True
-        known = _read_json(sidecar(place)).get("files", {}).get(place.name)
-        return known == self.graph.sha256_of(place)
+        return path.endswith(".json") or files_of(place).get(place.name) == (
+            self.graph.sha256_of(place)
+        )
 
 
 def _other_order(before: dict, today: dict) -> list[Difference]:
@@ -154,8 +159,64 @@ def _entries(before: object, today: object, path: tuple[str, ...]) -> Iterable[t
         yield path[-1] if path else "", before, today
 
 
-def _read_json(path: Path) -> dict:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
+def _made_with(record: dict | None) -> list[str]:
+    assert record
+    inputs = [name for files in record["inputs"].values() for name in files]
+    return [
+        f"    step: ntkcond.steps.{record['step']}",
+        f"    settings: {', '.join(f'{k}: {v}' for k, v in record['settings'].items())}",
+        f"    inputs: {listed(inputs) or 'none'}",
+        f"    code: {', '.join(record['code'])}",
+        f"    packages: {', '.join(' '.join(entry) for entry in record['versions'].items())}",
+    ]
+
+
+def in_words(differences: Iterable[Difference]) -> list[str]:
+    """One entry for each kind of difference: width 512 → 1024."""
+    kinds: dict[str, list[str]] = {}
+    for entry, name, before, today in differences:
+        kind, words = _in_words(entry, name, _short(before), _short(today))
+        if words not in kinds.setdefault(kind, []):
+            kinds[kind].append(words)
+    return [f"{kind}{listed(words)}" for kind, words in kinds.items()]
+
+
+def listed(words: Sequence[str]) -> str:
+    """The first of them, and how many more."""
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more
+
+
+def _in_words(entry: str, name: str, before: str, today: str) -> tuple[str, str]:
+    """What kind of change it is, and which."""
+    match entry:
+        case "settings" | "versions":
+            if before == "–":
+                return "", f"{name} {today} added"
+            if today == "–":
+                return "", f"{name} {before} removed"
+            return "", f"{name} {before} → {today}"
+        case "code":
+            file = module_file(f"{PACKAGE}.{name}")
+            package = file is not None and file.name == "__init__.py"
+            words = f"{name.replace('.', '/')}{'/__init__' if package else ''}.py"
+            kind = "new code in " if before == "–" else "code changed in "
+            return ("code no longer used: " if today == "–" else kind), words
+        case "inputs":
+            kind = "new input " if before == "–" else "changed input "
+            return ("input no longer used: " if today == "–" else kind), name
+        case "provenance":
+            return "", "no provenance in the file: another program or version wrote it"
+        case "content":
+            return "not the file that the step wrote: ", name
+        case "step" | "format":
+            return "", f"{entry} {before} → {today}"
+    raise ValueError(entry)
+
+
+def _short(value: object) -> str:
+    """For a line: [1, 32] stays, a long list is cut."""
+    if value is None:
+        return "–"
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -7,42 +7,23 @@ come from here. An artefact says in its SPEC what it takes.
 import functools
 import json
 import os
-import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ntkcond.artefacts.registry import SPECS
-from ntkcond.datasets.registry import SOURCES, module_name, title
+from ntkcond.datasets.registry import title
+from ntkcond.jobs.registry import STEPS
+from ntkcond.jobs.step import Request
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import ON_IMAGES
 from ntkcond.plan import config as settings
 from ntkcond.run.digests import Remembered, sha256_of
 from ntkcond.run.errors import UserError
-from ntkcond.run.record import input_name, record
+from ntkcond.run.record import input_name, is_result, options, record, short_digest
 from ntkcond.run.seal import is_whole
 
-PATTERNS = {  # of the output of each computing rule
-    "corpus": "results/corpora/{dataset}.h5",
-    "dataset": "results/datasets/{dataset}.h5",
-    "kernel": "results/kernels/{dataset}/{network}/depth{depth}.h5",
-    "spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
-    "scalapack_spectrum": "results/spectra/{dataset}/{network}/depth{depth}.h5",
-    "closest_pair": "results/angles/{dataset}/{network}/depth{depth}.h5",
-    "sweep": "results/sweeps/{sweep}/{dataset}/{network}.h5",
-    "architecture": "results/architectures/{dataset}/{architecture}.h5",
-    "descent": "results/descent/{dataset}/width{width}.h5",
-    "speed": "results/speed/{dataset}/{loss}/width{width}.h5",
-    "sgd": "results/training/{dataset}/depth{depth}.h5",
-}
-# With `{sweep}` and so on as groups; a name of a data set or network has no slash.
-_REGEXES = {
-    rule: re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
-    for rule, pattern in PATTERNS.items()
-}
 RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
 
 
@@ -50,7 +31,8 @@ RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the n
 class Job:
     """How files are made. outputs: the first decides; inputs: by option of the step, results of
     other jobs, or files from outside. settings: the step's other options. chosen: modules that the
-    step picks by them. raw: files from outside that the step finds by itself."""
+    step picks by them. raw: files from outside that the step finds by itself; folder: one whose
+    state counts."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -59,6 +41,7 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     chosen: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
+    folder: Path | None = None
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -91,30 +74,32 @@ class Graph:
         self.sha256_of = Remembered(RECORDED / "sha256.json", "sha256", sha256_of)
         self.is_whole = Remembered(RECORDED / "whole.json", "whole", is_whole, from_size=10**6)
         self._jobs: dict[str, Job] = {}
+        self._data = functools.cache(functools.partial(settings.data_set, self.config))
 
     def without(self, left_out: Mapping[str, Sequence[str]]) -> "Graph":
         """The same, with figures that lack data sets."""
         return Graph(self.config, self.project, left_out, self.folder)
 
     def job(self, rule: str, **wildcards: str) -> Job:
-        """The job of a rule for these wildcards, in their order in the path; of a spectrum by the
-        rule of its data set's engine."""
-        if rule == "spectrum":
-            rule = settings.spectrum_rule(self.config, wildcards["dataset"])
+        """The job of a rule for these wildcards, in their order in the path; of several rules for
+        one path, that which serves the data set."""
         if rule in SPECS:
             outputs = (*(f"results/{rule}{s}" for s in SPECS[rule].files), _sidecar(rule))
         else:
-            outputs = (PATTERNS[rule].format(**wildcards),)
+            (rule,) = self._serving(STEPS[rule].path, wildcards["dataset"])
+            outputs = (STEPS[rule].path.format(**wildcards),)
         if outputs[0] not in self._jobs:
-            made = self._artefact(rule) if rule in SPECS else getattr(self, f"_{rule}")(**wildcards)
-            self._jobs[outputs[0]] = Job(rule, wildcards, outputs, **made)
+            takes = self._artefact(rule) if rule in SPECS else self._computing(rule, **wildcards)
+            self._jobs[outputs[0]] = Job(rule, wildcards, outputs, **takes)
         return self._jobs[outputs[0]]
 
     def maker(self, path: str) -> Job | None:
         """The job that makes a file; None of one from outside, or that nothing makes."""
-        for rule, pattern in _REGEXES.items():
-            if (found := pattern.fullmatch(path)) and self._knows(**found.groupdict()):
-                return self.job(rule, **found.groupdict())
+        for step in STEPS.values():
+            match = step.regex.fullmatch(path)
+            if match and self._knows(match.groupdict()):
+                for rule in self._serving(step.path, match["dataset"]):
+                    return self.job(rule, **match.groupdict())
         parent, _, name = path.rpartition("/")
         rule = name.partition(".")[0]
         if rule in SPECS and parent in ("results", "results/provenance"):
@@ -128,28 +113,49 @@ class Graph:
         assert job, f"no rule makes {result}"
         return job
 
-    def _knows(
-        self, dataset: str, network: str = "relu", depth: str = "0", sweep: str = "width",
-        architecture: str = "", width: str = "1", loss: str = "",
-    ) -> bool:  # fmt: skip
+    @functools.cached_property
+    def names(self) -> dict[str, Iterable[str]]:
+        """Values of each wildcard that is no number."""
+        named = [entry for step in STEPS.values() for entry in step.names.items()]
+        own = {wildcard: values(self.config) for wildcard, values in named}
+        return {"dataset": self.config["datasets"], "network": ACTIVATIONS, **own}
+
+    def _knows(self, wildcards: Mapping[str, str]) -> bool:
         """Whether the config has what the wildcards name."""
-        known = dataset in self.config["datasets"] and network in ACTIVATIONS
-        known = known and architecture in ("", *settings.architectures(self.config))
-        known = known and loss in ("", *settings.losses(self.config))
-        known = known and depth.isdecimal() and width.isdecimal()
-        return known and sweep in settings.SWEEPS
+        names = self.names
+        return all(
+            value in names[name] if name in names else value.isdecimal()
+            for name, value in wildcards.items()
+        )
+
+    def _serving(self, path: str, dataset: str) -> list[str]:
+        """The rules that make this path for the data set."""
+        return [rule for rule in STEPS if STEPS[rule].path == path and self.serves(rule, dataset)]
+
+    def serves(self, rule: str, dataset: str) -> bool:
+        """Whether a computing rule has jobs for a data set."""
+        return STEPS[rule].serves(self._data(dataset))
+
+    @property
+    def numbers(self) -> set[str]:
+        """Wildcards that are numbers."""
+        return {name for step in STEPS.values() for name in step.wildcards} - self.names.keys()
 
     def upstream(self, job: Job) -> Iterator[Job]:
         """The job and all that it depends on, inputs first, each once."""
         waiting = [job]
-        found: dict[tuple[str, ...], Job] = {}
+        jobs: dict[tuple[str, ...], Job] = {}
         while waiting:
             here = waiting.pop()
-            found.pop(here.outputs, None)  # later than what was found to need it
-            found[here.outputs] = here
-            makers = (self.maker(path) for paths in here.inputs.values() for path in paths)
-            waiting += [maker for maker in makers if maker]
-        yield from reversed(found.values())
+            jobs.pop(here.outputs, None)  # later than what needs it
+            jobs[here.outputs] = here
+            waiting += self.makers(here)
+        yield from reversed(jobs.values())
+
+    def makers(self, job: Job) -> list[Job]:
+        """Of its inputs."""
+        paths = (path for files in job.inputs.values() for path in files)
+        return [maker for path in paths if (maker := self.maker(path))]
 
     def at(self, path: str) -> Path:
         """Where a file of the graph is."""
@@ -168,116 +174,71 @@ class Graph:
     def expected(self, job: Job, digest_of: Callable[[str], str]) -> dict:
         """The record that the job's outputs would get today. digest_of: of a result's record."""
 
-        def digest(path: str) -> str:
-            if self.maker(path):
-                return digest_of(path)
-            try:
-                return self.sha256_of(self.at(path))[:32]
-            except OSError as error:
-                raise UserError(f"{path}: {error.strerror}. Correct its path") from None
-
         inputs = {
-            option: {input_name(path): digest(path) for path in paths}
+            option: {
+                input_name(path): digest_of(path) if self.maker(path) else self._sha256(path)
+                for path in paths
+            }
             for option, paths in job.inputs.items()
             if paths
         }
-        if job.rule == "corpus":
-            folder = self._corpus_folder(job.wildcards["dataset"])
-            inputs["corpus"] = {folder.name: settings.corpus_state(folder)}
+        if job.folder:
+            inputs[job.rule] = {job.folder.name: settings.corpus_state(job.folder)}
         return record(job.modules, job.settings, inputs)
 
-    def command_line(
-        self, job: Job, unrecorded: Mapping[str, object] = MappingProxyType({})
-    ) -> str:
-        """Options of the step: settings (--hold-out=360 --scale=-1,1; an artefact's as JSON),
-        inputs where they differ from job to job, and those that change no result."""
+    def _sha256(self, path: str) -> str:
+        try:
+            return self.sha256_of(self.at(path))[:32]
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}. Correct its path") from None
+
+    def options(self, job: Job) -> list[str]:
+        """Its settings as options of its step; an artefact's as JSON, one by one."""
+        if job.rule not in SPECS:
+            return options(job.settings)
+        return [
+            f"--{key}={name}={json.dumps(value, ensure_ascii=False)}"
+            for key in ("settings", "about")
+            for name, value in job.settings.get(key, {}).items()
+        ]
+
+    def code(self, job: Job) -> dict:
+        """What of the job's record is known from its modules alone: code, versions, format."""
+        return record(job.modules, {}, {})
+
+    def content(self, job: Job) -> dict[str, str]:
+        """Digest of each file from outside by its name; the state of a folder; and a digest of the
+        order of an artefact's inputs, which Snakemake takes for a set."""
         if job.rule in SPECS:
-            words = [job.rule]
-            for key in ("settings", "about"):
-                if key in job.settings:
-                    words += [f"--{key}", json.dumps(job.settings[key], ensure_ascii=False)]
-            for name, paths in job.inputs.items():
-                words += ["--input", name, *paths]
-            values = dict(unrecorded)
-        else:
-            words, values = [], {**job.settings, **job.inputs, **unrecorded}
-        for name, value in values.items():
-            listed = value if isinstance(value, list | tuple) else [value]
-            words.append(f"--{name.replace('_', '-')}={','.join(map(str, listed))}")
-        return shlex.join(words)
+            return {"order of inputs": short_digest(dict(job.inputs))}
+        paths = [path for files in job.inputs.values() for path in files if not self.maker(path)]
+        files = {input_name(path): self._sha256(path) for path in paths}
+        if job.folder:
+            files[job.folder.name] = settings.corpus_state(job.folder)
+        return files
 
-    # The computing rules, one method each: what their jobs take.
+    def request(self, rule: str, wildcards: Mapping[str, str]) -> Request:
+        """What a job of a computing rule requests."""
+        step, data = STEPS[rule], self._data(wildcards["dataset"])
+        named = {name: wildcards[name] for name in step.wildcards if name != "dataset"}
+        return Request(step, data, named)
 
-    def _corpus(self, dataset: str) -> dict:
-        return {"settings": {"subset": self._dataset_settings(dataset)["subset"]}}
-
-    def _dataset(self, dataset: str) -> dict:
-        """A user's own files enter by content: Snakemake looks at it only if their dates are newer
-        than that of the result, and a copy may well be older. Mirrors change nothing."""
-        values = self._dataset_settings(dataset)
-        source = SOURCES[values["source"]]
-        values.pop("mirrors", None)
+    def _computing(self, rule: str, dataset: str, **wildcards: str) -> dict:
+        """What a job takes, from its STEP."""
+        step, data = STEPS[rule], self._data(dataset)
         inputs = {
-            key: (self._in_project(values.pop(key)),) for key in ("file", "labels") if key in values
+            name: (STEPS[name].path.format(dataset=dataset, **wildcards),)
+            for name in step.takes
+            if STEPS[name].serves(data)
         }
-        if source.corpus:
-            inputs["corpus"] = (PATTERNS["corpus"].format(dataset=dataset),)
-        raw = tuple(os.path.normpath(Path(self.data_dir, name)) for name in source.raw_files)
-        chosen = (module_name(values["source"]),)
-        return {"inputs": inputs, "settings": values, "chosen": chosen, "raw": raw}
-
-    def _kernel(self, dataset: str, network: str, depth: str) -> dict:
-        values = self._network_settings(dataset, network, depth)
-        values["block"] = settings.experiment(self.config, dataset)["block"]
-        return {"inputs": self._samples(dataset), "settings": values}
-
-    def _spectrum(self, dataset: str, network: str, depth: str) -> dict:
-        kernel = PATTERNS["kernel"].format(dataset=dataset, network=network, depth=depth)
-        inputs = {**self._samples(dataset), "kernel": (kernel,)}
-        values = self._network_settings(dataset, network, depth)
-        if settings.experiment(self.config, dataset)["prove_smallest"]:
-            values["prove_smallest"] = True
-        return {"inputs": inputs, "settings": values}
-
-    def _scalapack_spectrum(self, dataset: str, network: str, depth: str) -> dict:
-        """The same without a kernel file."""
-        values = self._spectrum(dataset, network, depth)["settings"]
-        values["block"] = settings.experiment(self.config, dataset)["block"]
-        return {"inputs": self._samples(dataset), "settings": values}
-
-    def _closest_pair(self, dataset: str, network: str, depth: str) -> dict:
-        values = self._network_settings(dataset, network, depth)
-        return {"inputs": self._samples(dataset), "settings": values}
-
-    def _sweep(self, sweep: str, dataset: str, network: str) -> dict:
-        values = settings.sweep(self.config, sweep, dataset, network)
+        files = step.files(data, **wildcards)
         return {
-            "inputs": self._samples(dataset),
-            "settings": {"activation": network, **values},
+            "inputs": {**inputs, **{key: (self._in_project(files[key]),) for key in files}},
+            "settings": step.settings(data, **wildcards),
+            "chosen": step.chosen(data),
+            "raw": tuple(os.path.normpath(Path(self.data_dir, name)) for name in step.raw(data)),
+            "folder": step.folder and Path(self.data_dir, step.folder(data)),
         }
-
-    def _architecture(self, dataset: str, architecture: str) -> dict:
-        values = settings.architecture(self.config, dataset)
-        if architecture == "biases":
-            values["bias"] = self.config["architectures"]["bias"]
-        inputs = self._samples(dataset)
-        file = settings.architectures(self.config)[architecture]
-        if file:
-            inputs["file"] = (self._in_project(file),)
-        return {"inputs": inputs, "settings": {"architecture": architecture, **values}}
-
-    def _descent(self, dataset: str, width: str) -> dict:
-        values = settings.descent(self.config, dataset, int(width))
-        return {"inputs": self._samples(dataset), "settings": values}
-
-    def _speed(self, dataset: str, loss: str, width: str) -> dict:
-        values = settings.speed(self.config, dataset, loss, int(width))
-        return {"inputs": self._samples(dataset), "settings": values}
-
-    def _sgd(self, dataset: str, depth: str) -> dict:
-        values = settings.training(self.config, dataset)
-        kept = {key: value for key, value in values.items() if key != "depths"}
-        return {"inputs": self._samples(dataset), "settings": {"depth": int(depth), **kept}}
 
     # Artefacts, from their SPEC.
 
@@ -285,8 +246,7 @@ class Graph:
         spec = SPECS[name]
         inputs = {option: self._files(name, option) for option in spec.inputs}
         values = {key: self._setting(name, path) for key, path in spec.settings.items()}
-        found = (self.maker(path) for paths in inputs.values() for path in paths)
-        makers = [job for job in found if job]
+        makers = [m for paths in inputs.values() for path in paths if (m := self.maker(path))]
         shown = {job.wildcards["dataset"] for job in makers if "dataset" in job.wildcards}
         shown |= set(self._shown(name)) if spec.datasets else set()
         missing = {name for figure in self.lists(name) for name in self.left_out.get(figure, ())}
@@ -317,58 +277,26 @@ class Graph:
             return tuple(_sidecar(other) for other, spec in SPECS.items() if spec.costs)
         if option in SPECS and option != name:
             return (f"results/{option}.csv",)
-        rule, _, sweep = option.partition("/")
-        needs_datasets = rule in (
-            "spectrum", "closest_pair", "kernel", "sgd", "descent", "speed", "architecture",
-        )  # fmt: skip
-        if not (sweep in settings.SWEEPS if rule == "sweep" else needs_datasets):
+        rule, _, which = option.partition("/")
+        step = STEPS.get(rule)
+        if not (step and step.jobs) or (step.lists and which not in step.lists):
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: no artefact or rule {option!r}")
-        if needs_datasets and not SPECS[name].datasets:
+        figure = step.lists.get(which, SPECS[name].datasets)
+        if not figure:
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: {option} needs SPEC.datasets")
-        if rule == "sweep":
-            wildcards = settings.sweep_jobs(self.config, sweep)
-        elif rule == "sgd":
-            wildcards = [
-                {"dataset": dataset, "depth": str(depth)}
-                for dataset in self._shown(name)
-                for depth in settings.training(self.config, dataset)["depths"]
-            ]
-        elif rule == "architecture":
-            wildcards = [
-                {"dataset": dataset, "architecture": architecture}
-                for dataset in self._shown(name)
-                for architecture in settings.architectures(self.config)
-                if architecture not in ON_IMAGES or settings.shape(self.config, dataset)
-            ]
-        elif rule == "descent":
-            wildcards = [
-                {"dataset": dataset, "width": str(width)}
-                for dataset in self._shown(name)
-                for width in settings.descent_widths(self.config, dataset, every=bool(sweep))
-            ]
-        elif rule == "speed":
-            wildcards = [
-                {"dataset": dataset, "loss": loss, "width": str(width)}
-                for dataset in self._shown(name)
-                for loss in settings.losses(self.config)
-                for width in self.config["speed"]["widths"]
-            ]
-        else:
-            wildcards = [
-                {"dataset": dataset, "network": network, "depth": str(depth)}
-                for dataset in self._shown(name)
-                for network in self.config["activations"]
-                for depth in settings.experiment(self.config, dataset)["depths"]
-            ]
-        paths = (PATTERNS[rule].format(**job, sweep=sweep) for job in wildcards)
+        paths = [
+            step.path.format(dataset=dataset, **wildcards)
+            for dataset in self.config["figures"][figure]
+            for wildcards in step.jobs(self._data(dataset), which)
+        ]
         return tuple(dict.fromkeys(paths))  # each once
 
     def lists(self, name: str) -> set[str]:
         """The entries of `figures` that an artefact takes data sets of, itself."""
         spec = SPECS[name]
-        sweeps = (option.partition("/")[2] for option in spec.inputs)
-        found = {settings.SWEEPS[sweep] for sweep in sweeps if sweep in settings.SWEEPS}
-        return found | ({spec.datasets} if spec.datasets else set())
+        options = (option.partition("/") for option in spec.inputs)
+        lists = (STEPS[rule].lists.get(which) for rule, _, which in options if rule in STEPS)
+        return {figure for figure in (*lists, spec.datasets) if figure}
 
     def _shown(self, name: str) -> list[str]:
         return self.config["figures"][SPECS[name].datasets]
@@ -378,7 +306,7 @@ class Graph:
         of the artefact."""
         every, _, key = path.rpartition(".")
         if every == "datasets.*":
-            return {dataset: self._dataset_settings(dataset)[key] for dataset in self._shown(name)}
+            return {dataset: self._data(dataset).settings[key] for dataset in self._shown(name)}
         try:
             return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
         except (KeyError, TypeError):
@@ -387,33 +315,20 @@ class Graph:
     def _described(self, dataset: str, kind: str) -> dict:
         """All settings of a data set and of its experiment or training, for a figure to say what it
         was made with."""
-        more = getattr(settings, kind)(self.config, dataset)
-        values = {**self._dataset_settings(dataset), **more}
+        data = self._data(dataset)
+        values = {**data.settings, **getattr(data, kind)}
         values.pop("mirrors", None)
         for key in values.keys() & {"file", "labels"}:  # which may lie elsewhere on another machine
             values[key] = Path(values[key]).name
         return values
 
-    def _samples(self, dataset: str) -> dict[str, tuple[str, ...]]:
-        return {"dataset": (PATTERNS["dataset"].format(dataset=dataset),)}
-
-    def _network_settings(self, dataset: str, network: str, depth: str) -> dict:
-        experiment = settings.experiment(self.config, dataset)
-        values = {key: experiment[key] for key in ("seeds", *settings.NETWORK)}
-        return {"activation": network, "depth": int(depth), **values}
-
-    def _dataset_settings(self, dataset: str) -> dict:
-        return settings.dataset_settings(self.config, dataset)
-
-    def _corpus_folder(self, dataset: str) -> Path:
-        return settings.corpus_folder(self.config, dataset, self.data_dir)
-
     def _in_project(self, path: str) -> str:
         """Absolute, or relative to where Snakemake runs, also with --directory."""
-        found = settings.resolved(path, self.project)
-        if self.folder != Path():
-            return str(found.absolute())
-        return str(found) if Path(path).expanduser().is_absolute() else os.path.relpath(found)
+        place = settings.resolved(path, self.project)
+        relative = os.path.relpath(place)
+        if self.folder != Path() or is_result(relative):  # what steps take for a result of theirs
+            return str(place.absolute())
+        return str(place) if Path(path).expanduser().is_absolute() else relative
 
 
 def _sidecar(artefact: str) -> str:

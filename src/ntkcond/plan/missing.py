@@ -2,7 +2,7 @@
 
 A set is missing from a figure if bringing the figure up to date would read raw files that are
 neither in data_dir nor served by an address. It then leaves the figure's list in the config's
-`figures` before any job is planned: the graph of jobs is settled at the start. A figure none of
+`figures` before any job of the figure is planned. A figure none of
 whose sets can be had keeps its list, and fails as with `missing: refuse`.
 """
 
@@ -124,30 +124,8 @@ def _read(freshness: Freshness, figure: str) -> set[str]:
     graph = freshness.graph
     of_list = [name for name, spec in SPECS.items() if spec.datasets == figure]
     artefacts = [name for name in of_list if SPECS[name].default] or of_list
-    jobs = {job for name in artefacts for job in running(freshness, graph.job(name))}
-    return {job.wildcards["dataset"] for job in jobs if job.rule == "dataset"}
-
-
-def running(freshness: Freshness, target: Job) -> list[Job]:
-    """The jobs that bring the target up to date, inputs first. As in Snakemake, a missing file
-    counts where a job that runs takes it, and nowhere else."""
-    graph = freshness.graph
-    jobs = list(graph.upstream(target))  # inputs first
-    inputs: dict[Job, set[Job]] = {job: set() for job in jobs}
-    for job in jobs:
-        makers = (graph.maker(path) for paths in job.inputs.values() for path in paths)
-        inputs[job].update(maker for maker in makers if maker)
-    stale: set[Job] = set()
-    for job in jobs:
-        if freshness.differences(job) or inputs[job] & stale:
-            stale.add(job)
-    to_run, wanted = [], {target}
-    for job in reversed(jobs):
-        there = all(graph.at(path).exists() for path in job.outputs)
-        if job in wanted and (job in stale or not there):
-            to_run.append(job)
-            wanted |= inputs[job]
-    return to_run[::-1]
+    jobs = {job for name in artefacts for job in freshness.running(graph.job(name))}
+    return {job.wildcards["dataset"] for job in jobs if "source" in job.settings}
 
 
 def _ask(graph: Graph, lacking: Mapping[str, list[str]]) -> dict[str, Answers]:

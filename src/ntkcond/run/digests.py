@@ -4,7 +4,8 @@ The digest of a module is over its syntax tree without what changes no number: c
 formatting, docstrings, messages of errors and logs, help texts, descriptions (SPEC, SOURCE).
 Which modules a step's numbers depend on follows from its imports, direct or not, which must
 therefore be static (`import` or `from … import`, anywhere in a module); tests hold the walk against
-sys.modules. `ntkcond.plan` and `ntkcond.run` are left out: values pass through them unchanged.
+sys.modules. `ntkcond.plan`, `ntkcond.jobs` and `ntkcond.run` are left out: values pass through them
+unchanged.
 
 Read by the Snakefile at every start: standard library only.
 """
@@ -24,7 +25,7 @@ from typing import Generic, TypeVar
 Answer = TypeVar("Answer", str, bool)
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = ("plan", "predict", "run", "why")  # folders and modules of the package
+NO_NUMBERS = ("jobs", "plan", "predict", "run", "why")  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "array_api_compat": "array-api-compat",

@@ -15,12 +15,13 @@ import psutil
 import threadpoolctl
 
 from ntkcond.run.errors import UserError
-from ntkcond.run.needs import GPU_TILES, Need
+from ntkcond.run.need import Need
 from ntkcond.run.units import size
 
 if TYPE_CHECKING:
     import torch
 
+GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libraries' workspace
 OWN_GROUP = Path("/proc/self/cgroup")
 Device: TypeAlias = Union[str, "torch.device"]  # "cpu", where NumPy computes, or torch's
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import require_memory, use_threads
-from ntkcond.run.needs import Need
+from ntkcond.run.need import Need
 
 if TYPE_CHECKING:
     from mpi4py import MPI

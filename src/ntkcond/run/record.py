@@ -52,24 +52,20 @@ def canonical(value: object) -> Any:
     return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
-# Snakemake's rerun triggers, and the entries of a record that each is about.
-ASPECTS = {
-    "params": ("step", "settings"),
-    "code": ("code", "format"),
-    "software-env": ("versions",),
-    "input": ("inputs",),
-}
-
-
 def digest(made_with: dict) -> str:
-    """Of a record: a digest for each of ASPECTS, so that each can be compared alone."""
-    parts = []
-    for entries in ASPECTS.values():
-        values = {name: made_with.get(name) for name in entries}
-        if files := values.get("inputs"):  # whose order counts
-            values["inputs"] = {option: list(paths.items()) for option, paths in files.items()}
-        parts.append(short_digest(values))
-    return "-".join(parts)
+    """Of a record; the order of input files counts."""
+    inputs = made_with.get("inputs", {})
+    ordered = {option: list(paths.items()) for option, paths in inputs.items()}
+    return short_digest({**made_with, "inputs": ordered})
+
+
+def options(settings: Mapping) -> list[str]:
+    """Settings as options of a step, and as Snakemake compares them: --width=512."""
+    return [
+        f"--{name.replace('_', '-')}="
+        + ",".join(map(str, value if isinstance(value, list | tuple) else [value]))
+        for name, value in settings.items()
+    ]
 
 
 def short_digest(value: object) -> str:
@@ -103,6 +99,14 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
         return None
 
 
+def files_of(path: Path | str) -> dict[str, str]:
+    """sha256 of each file of an artefact, by one of them; empty where that is not known."""
+    try:
+        return json.loads(sidecar(path).read_text("utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
     """Of a result, the digest of its record, and that record; of any other file, the digest of its
     content, and None."""
@@ -111,11 +115,14 @@ def input_digest(path: Path | str) -> tuple[str, dict | None]:
 
 
 def input_name(path: Path | str) -> str:
-    """How records call an input: results by their path, others by their name alone, for they may
-    lie elsewhere on another machine."""
-    return Path(path).as_posix() if is_result(path) else Path(path).name
+    """How records call an input: results by their path from results/ on, wherever Snakemake runs;
+    others by their name alone, for they may lie elsewhere on another machine."""
+    parts = Path(path).parts
+    return Path(*parts[parts.index(RESULTS) :]).as_posix() if is_result(path) else Path(path).name
 
 
 def is_result(path: Path | str) -> bool:
-    """Whether the path is below results/ in the folder in which Snakemake runs."""
-    return Path(path).parts[:1] == (RESULTS,)
+    """Whether the path is below a folder results/ in that in which Snakemake runs: a module of
+    another workflow has its own below its prefix."""
+    path = Path(path)
+    return RESULTS in path.parts[:-1] and not path.is_absolute() and ".." not in path.parts

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ntkcond.datasets.duplicates import first_of_each
+from ntkcond.jobs.architecture import need
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import seen_as
 from ntkcond.networks.modules import builder, drawn, own
@@ -21,7 +22,6 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import architecture_need
 from ntkcond.run.progress import progress
 
 
@@ -44,7 +44,7 @@ def main(arguments: Namespace) -> None:
         raise UserError(f"{a.dataset}: has {len(x)} samples, fewer than block. Lower it")
     features, pixels = seen_as(a.architecture, a.shape or (), x.shape[1])
     sizes = n, len(x), features, max(a.depths), a.width, pixels
-    require_memory(architecture_need(*sizes), device)
+    require_memory(need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
     built = own(a.file) if a.file else builder(a.architecture, a.bias)
     points = list(product(a.activations, a.depths, a.seeds))

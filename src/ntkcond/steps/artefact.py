@@ -41,10 +41,19 @@ class Inputs(argparse.Action):
         setattr(namespace, self.dest, {**given, name: [Path(path) for path in paths]})
 
 
+class Values(argparse.Action):
+    """--settings NAME=JSON, for each value."""
+
+    def __call__(self, parser, namespace, values, option=None) -> None:
+        name, _, text = values.partition("=")
+        given = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**given, name: json.loads(text)})
+
+
 if __name__ == "__main__":
     options = command.parser(__doc__)
-    options.add_argument("artefact", choices=SPECS, metavar="NAME", help=", ".join(SPECS))
+    options.add_argument("--artefact", choices=SPECS, required=True, help=", ".join(SPECS))
     options.add_input("--input", action=Inputs, type=str, nargs="+", metavar=("NAME", "FILE"))
-    options.add_argument("--settings", type=json.loads, help="JSON, as its SPEC names them")
-    options.add_argument("--about", type=json.loads, help="JSON, kept in the provenance")
+    options.add_argument("--settings", action=Values, help="NAME=JSON, as its SPEC names them")
+    options.add_argument("--about", action=Values, help="NAME=JSON, kept in the provenance")
     command.run(main, options, chosen=lambda a: [f"ntkcond.artefacts.{a.artefact}"])

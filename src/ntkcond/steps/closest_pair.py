@@ -6,12 +6,12 @@ import numpy as np
 
 from ntkcond.arrays.backend import put
 from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.jobs.closest_pair import need
 from ntkcond.ntk.closest_pair import closest_pair
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import angle_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
 
@@ -29,7 +29,7 @@ def main(arguments: Namespace) -> None:
     distinct = distinct_rows(x)
     if len(distinct.index) < 2:
         raise UserError(f"{a.dataset}: fewer than two different samples, so there is no angle")
-    require_memory(angle_need(samples, features, network.depth, network.width), device)
+    require_memory(need(samples, features, network.depth, network.width), device)
     inputs = put(x[distinct.index].astype(np.float64), device)
 
     angles, pairs, vanished = [], [], []

@@ -11,6 +11,7 @@ import numpy as np
 
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.jobs.descent import need
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk
@@ -21,7 +22,6 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import descent_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
 from ntkcond.training import descent, evolution
@@ -54,7 +54,7 @@ def main(arguments: Namespace) -> None:
     x = put(inputs.astype(np.float64), device)
     signs = descent.signs(labels)
     y = put(signs, device)
-    require_memory(descent_need(n, features, max(a.depths), a.width), device)
+    require_memory(need(n, features, max(a.depths), a.width), device)
     distinct = distinct_rows(inputs).index
     networks = [network_options.network(a, depth=depth) for depth in a.depths]
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.blocks import blocks_of
+from ntkcond.jobs.costs import BY_HALF_FROM
+from ntkcond.jobs.kernel import CHUNK, file_bytes, need
 from ntkcond.ntk.empirical import ntk_tiles, require_finite, tile_count, tile_size
 from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.run import command
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import BY_HALF_FROM, KERNEL_CHUNK, kernel_file_bytes, kernel_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import kernel_errors, network_options
 
@@ -29,10 +30,10 @@ def main(arguments: Namespace) -> None:
     samples, features = x.shape
     n, blocks = blocks_of(samples, a.block, a.dataset.stem)
     sizes = n, samples, features, network.depth, network.width, network.is_linear
-    require_memory(kernel_need(*sizes), device)
+    require_memory(need(*sizes), device)
     require_space(
         a.output,
-        kernel_file_bytes(len(a.seeds), blocks, n),
+        file_bytes(n, samples, len(a.seeds)),
         "Free some space; or lower block or samples in the config; or set keep_kernels: false,"
         " which deletes each kernel once its spectrum is there",
     )
@@ -56,7 +57,7 @@ def main(arguments: Namespace) -> None:
             features=features, left_out=samples - blocks * n,
         )  # fmt: skip
         by_half = n >= BY_HALF_FROM
-        options = {"chunks": (1, 1, *KERNEL_CHUNK), "fillvalue": np.nan} if by_half else {}
+        options = {"chunks": (1, 1, *CHUNK), "fillvalue": np.nan} if by_half else {}
         kernel = file.create_dataset("kernel", (len(a.seeds), blocks, n, n), "f8", **options)
         count = len(a.seeds) * blocks * tile_count(n, tile_size(put(x[:1], device)))
         label = f"kernel {a.dataset.stem} {a.activation} L={a.depth}"

@@ -14,13 +14,13 @@ import numpy as np
 
 from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, Tiles
 from ntkcond.datasets.blocks import blocks_of
+from ntkcond.jobs.scalapack_spectrum import grid, need, require_ranks
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
 from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.ntk.spectrum import Spectrum
 from ntkcond.run import command, ranks
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
-from ntkcond.run.needs import grid, ranks_need, require_ranks
 from ntkcond.run.progress import log, progress, timed
 from ntkcond.steps import network_options, spectra
 
@@ -35,7 +35,7 @@ class Job:
         self.n, self.blocks = blocks_of(samples, a.block, a.dataset.stem)
         require_ranks(comm.size, self.n)
         sizes = self.n, features, self.network.depth, self.network.width
-        ranks.require_memory_of(ranks_need(*sizes, comm.size, self.network.is_linear), comm)
+        ranks.require_memory_of(need(*sizes, comm.size, self.network.is_linear), comm)
         try:
             self.grid = Grid(comm, *grid(comm.size))
         except (OSError, AttributeError) as error:  # the last of a library without all of it

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 
 from ntkcond.arrays import cuda
+from ntkcond.jobs.sgd import need
 from ntkcond.networks.mlp import MLP
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import Need, train_need
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options, training_task
 from ntkcond.training import sgd
@@ -99,15 +100,15 @@ def runs_together(network: MLP, batch: int, task: Task, runs: int, device: torch
     UserError if not even one does."""
     tests = 0 if task.x_test is None else len(task.x_test)
 
-    def need(together: int) -> Need:
-        return train_need(*task.x.shape, tests, network.depth, network.width, batch, together)
+    def needed(together: int) -> Need:
+        return need(*task.x.shape, tests, network.depth, network.width, batch, together)
 
-    require_memory(need(1), device)
+    require_memory(needed(1), device)
     if device.type == "cpu":
         return 1
     # of all memory, not of what is free now: a resumed run has to find the same number
     half = cuda.total_memory(device) / 2
-    return next(count for count in range(runs, 0, -1) if count == 1 or need(count).bytes < half)
+    return next(count for count in range(runs, 0, -1) if count == 1 or needed(count).bytes < half)
 
 
 class Checkpoint:

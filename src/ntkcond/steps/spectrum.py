@@ -7,6 +7,7 @@ import numpy as np
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.arrays.half import read_half
 from ntkcond.arrays.symmetric import Symmetric
+from ntkcond.jobs.spectrum import need
 from ntkcond.ntk.empirical import ntk_product
 from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, Spectrum
@@ -14,7 +15,6 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import spectrum_need
 from ntkcond.run.progress import progress, timed
 from ntkcond.steps import kernel_errors, network_options, spectra
 
@@ -31,7 +31,7 @@ def main(arguments: Namespace) -> None:
     with read_hdf5(a.kernel) as source:
         kernels = source["kernel"]
         seeds, blocks, n, _ = kernels.shape
-        require_memory(spectrum_need(n, *x.shape, network.depth, network.width), device)
+        require_memory(need(n, *x.shape, network.depth, network.width), device)
         inputs = x[: blocks * n].reshape(blocks, n, features)
 
         def kernel(s: int, b: int) -> tuple[Array | Symmetric, KernelError]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ntkcond.arrays.backend import put, to_numpy
+from ntkcond.jobs.speed import need
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rank import rank_bound
@@ -17,7 +18,6 @@ from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import speed_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options, training_task
 from ntkcond.training import sgd
@@ -48,8 +48,8 @@ def main(arguments: Namespace) -> None:
     task = training_task.read(a.dataset, "fig_speed", None if a.samples == "all" else a.samples)
     samples, features = task.x.shape
     n = samples if a.block == "all" else min(a.block, samples)
-    need = speed_need(n, samples, features, max(a.depths), a.width, a.batch, len(a.seeds))
-    require_memory(need, device)
+    sizes = n, samples, features, max(a.depths), a.width, a.batch, len(a.seeds)
+    require_memory(need(*sizes), device)
     x, y = task.x[:n].numpy(), class_columns(task.y[:n].numpy())
     if not y.any():
         raise UserError(

@@ -11,12 +11,12 @@ from itertools import product
 import h5py
 import numpy as np
 
+from ntkcond.jobs.sweep import need
 from ntkcond.ntk.measure import measure
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
-from ntkcond.run.needs import sweep_need
 from ntkcond.run.progress import progress
 from ntkcond.steps import network_options
 
@@ -37,9 +37,7 @@ def main(arguments: Namespace) -> None:
     blocks = None if a.blocks == "all" else a.blocks
     finite = [int(width) for width in a.widths if width != math.inf]
     largest = max(finite, default=1)
-    require_memory(
-        sweep_need(max(sizes), blocks, samples, features, max(a.depths), largest), device
-    )
+    require_memory(need(max(sizes), blocks, samples, features, max(a.depths), largest), device)
     points = list(product(a.depths, a.widths, sizes))
 
     def rows() -> Iterator[list[dict]]:

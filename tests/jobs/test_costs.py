@@ -4,27 +4,27 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ntkcond.jobs import closest_pair, costs, dataset, kernel, scalapack_spectrum, sgd, spectrum
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.plan import cluster
-from ntkcond.run import needs
 from small_networks import mlp
 
 SIZES = {
     "block": 512, "samples": 4096, "features": 100, "depth": 4, "width": 256, "seeds": 5,
-    "runs": 14, "epochs": 20, "test_samples": 10_000, "ranks": 6,
+    "learning_rates": 14, "epochs": 20, "test_samples": 10_000, "ranks": 6,
 }  # fmt: skip
 WORK = {
-    cluster.kernel_work: ("block", "samples", "features", "depth", "width", "seeds"),
-    cluster.spectrum_work: ("block", "samples", "features", "depth", "width", "seeds"),
-    cluster.ranks_work: ("block", "samples", "features", "depth", "width", "seeds", "ranks"),
-    cluster.angle_work: ("samples", "features", "depth", "width", "seeds"),
-    cluster.train_work: (
+    kernel.work: ("block", "samples", "features", "depth", "width", "seeds"),
+    spectrum.work: ("block", "samples", "features", "depth", "width", "seeds"),
+    scalapack_spectrum.work: ("block", "samples", "features", "depth", "width", "seeds", "ranks"),
+    closest_pair.work: ("samples", "features", "depth", "width", "seeds"),
+    sgd.work: (
         "samples",
         "test_samples",
         "features",
         "depth",
         "width",
-        "runs",
+        "seeds",
+        "learning_rates",
         "epochs",
     ),
 }
@@ -39,7 +39,7 @@ def test_work_grows_with_each_size_and_threads_share_it(work):
         assert more.operations > before.operations
         assert more.bytes >= before.bytes
     large = before._replace(operations=1e14)
-    assert cluster.minutes(large, 8, 1) < cluster.minutes(large, 1, 1) / 4
+    assert costs.minutes(large, 8, 1) < costs.minutes(large, 1, 1) / 4
 
 
 @pytest.mark.parametrize("n", [100, 512, 1000])
@@ -50,7 +50,7 @@ def test_operations_of_a_kernel_are_those_that_torch_counts(n, features, depth, 
     x = torch.ones(n, features, dtype=torch.float64)
     with FlopCounterMode(display=False) as counter:
         empirical_ntk(network.layer_gradients(x, weights))
-    work = cluster.kernel_work(n, n, features, depth, width, seeds=1)
+    work = kernel.work(n, n, features, depth, width, seeds=1)
     assert 0.99 < work.operations / counter.get_total_flops() < 1.25
 
 
@@ -62,26 +62,26 @@ def test_operations_of_a_linear_kernel_do_not_grow_with_depth(depth):
     x = torch.ones(n, features, dtype=torch.float64)
     with FlopCounterMode(display=False) as counter:
         empirical_ntk(gradients(x))
-    work = cluster.kernel_work(n, n, features, depth, 256, seeds=1, linear=True)
+    work = kernel.work(n, n, features, depth, 256, seeds=1, linear=True)
     assert 0.99 < work.operations / counter.get_total_flops() < 1.25
 
 
 def test_a_data_set_takes_more_with_more_samples():
-    small, large = cluster.dataset_work(60_000, 784), cluster.dataset_work(120_000, 784)
+    small, large = dataset.work(60_000, 784), dataset.work(120_000, 784)
     assert large.operations > small.operations and large.bytes > small.bytes
-    assert cluster.dataset_need(120_000, 784) > cluster.dataset_need(60_000, 784)
+    assert dataset.need(120_000, 784).bytes > dataset.need(60_000, 784).bytes
 
 
 @pytest.mark.parametrize("need", [None, 3_000_000_000])
-@pytest.mark.parametrize("work", [None, cluster.Work(1e13, 1e9)])
+@pytest.mark.parametrize("work", [None, costs.Work(1e13, 1e9)])
 def test_each_attempt_asks_for_twice_as_much(need, work):
     for attempt in (1, 2):
-        assert cluster.megabytes(need, attempt + 1) == 2 * cluster.megabytes(need, attempt)
-        assert cluster.minutes(work, 1, attempt + 1) == 2 * cluster.minutes(work, 1, attempt)
+        assert costs.megabytes(need, attempt + 1) == 2 * costs.megabytes(need, attempt)
+        assert costs.minutes(work, 1, attempt + 1) == 2 * costs.minutes(work, 1, attempt)
 
 
 def test_a_job_without_work_still_has_time_to_start():
-    assert cluster.minutes(cluster.Work(0, 0), 1, 1) == cluster.START
+    assert costs.minutes(costs.Work(0, 0), 1, 1) == costs.START
 
 
 def test_requests_are_above_what_was_measured():
@@ -89,12 +89,11 @@ def test_requests_are_above_what_was_measured():
     m = 512, one seed."""
     n, samples, d, depth, m = 512, 60_000, 784, 10, 512
     measured = {  # bytes, seconds
-        "kernel": (352e6, 28.3),
-        "spectrum": (250e6, 4.1),
+        kernel: (352e6, 28.3),
+        spectrum: (250e6, 4.1),
     }
     for step, (peak, seconds) in measured.items():
         sizes = (n, samples, d, depth, m)
-        need = getattr(needs, f"{step}_need")(*sizes)
-        work = getattr(cluster, f"{step}_work")(*sizes, 1)
-        assert cluster.megabytes(need.bytes, 1) * 1e6 > peak + cluster.SNAKEMAKE
-        assert 60 * (cluster.minutes(work, 1, 1) - cluster.START) > seconds
+        need, work = step.need(*sizes), step.work(*sizes, 1)
+        assert costs.megabytes(need.bytes, 1) * 1e6 > peak + costs.SNAKEMAKE
+        assert 60 * (costs.minutes(work, 1, 1) - costs.START) > seconds

@@ -8,9 +8,21 @@ import yaml
 from snakemake.utils import update_config
 
 from ntkcond.arrays.block_cyclic import BLOCK
-from ntkcond.plan import cluster, requests
-from ntkcond.plan.graph import PATTERNS
-from ntkcond.run import needs
+from ntkcond.jobs import (
+    architecture,
+    closest_pair,
+    costs,
+    dataset,
+    descent,
+    kernel,
+    scalapack_spectrum,
+    sgd,
+    spectrum,
+    speed,
+    sweep,
+)
+from ntkcond.jobs.step import Request
+from ntkcond.plan.graph import Graph
 from ntkcond.run.errors import UserError
 from workflow import ROOT
 
@@ -48,6 +60,10 @@ def config(**overlay) -> dict:
     return found
 
 
+def request(settings: dict, rule: str, wildcards: dict) -> Request:
+    return Graph(settings, ROOT).request(rule, wildcards)
+
+
 def of(dataset: str = "mnist", network: str = "relu", depth: int = 4, **more: str) -> dict:
     return {"dataset": dataset, "network": network, "depth": str(depth), **more}
 
@@ -57,50 +73,50 @@ MNIST = {"samples": 60_000, "features": 784}
 JOBS = {
     "kernel": (
         of(),
-        needs.kernel_need(500, depth=4, width=256, **MNIST),
-        cluster.kernel_work(500, depth=4, width=256, seeds=3, **MNIST),
+        kernel.need(500, depth=4, width=256, **MNIST),
+        kernel.work(500, depth=4, width=256, seeds=3, **MNIST),
     ),
     "spectrum": (
         of(),
-        needs.spectrum_need(500, depth=4, width=256, **MNIST),
-        cluster.spectrum_work(500, depth=4, width=256, seeds=3, **MNIST),
+        spectrum.need(500, depth=4, width=256, **MNIST),
+        spectrum.work(500, depth=4, width=256, seeds=3, **MNIST),
     ),
     "scalapack_spectrum": (
         of(),
-        needs.ranks_need(500, 784, depth=4, width=256, ranks=6),
-        cluster.ranks_work(500, depth=4, width=256, seeds=3, ranks=6, **MNIST),
+        scalapack_spectrum.need(500, 784, depth=4, width=256, ranks=6),
+        scalapack_spectrum.work(500, depth=4, width=256, seeds=3, ranks=6, **MNIST),
     ),
     "closest_pair": (
         of(),
-        needs.angle_need(depth=4, width=256, **MNIST),
-        cluster.angle_work(depth=4, width=256, seeds=3, **MNIST),
+        closest_pair.need(depth=4, width=256, **MNIST),
+        closest_pair.work(depth=4, width=256, seeds=3, **MNIST),
     ),
     "sgd": (
         of(),
-        needs.train_need(test_samples=10_000, depth=4, width=64, batch=50, **MNIST),
-        cluster.train_work(
-            test_samples=10_000, depth=4, width=64, runs=2 * 3, epochs=7, **MNIST
+        sgd.need(test_samples=10_000, depth=4, width=64, batch=50, **MNIST),
+        sgd.work(
+            test_samples=10_000, depth=4, width=64, seeds=2, learning_rates=3, epochs=7, **MNIST
         ),
     ),
     "descent": (  # of the deepest; two learning rates for each depth and seed
         {"dataset": "mnist", "width": "256"},
-        needs.descent_need(500, 784, depth=6, width=256),
-        cluster.descent_work(500, 784, depth=6, width=256, runs=2 * 2 * 1, steps=1000),
+        descent.need(500, 784, depth=6, width=256),
+        descent.work(500, 784, [1, 6], width=256, seeds=1, rules=2, steps=1000),
     ),
     "speed": (  # of all depths; six learning rates for each seed and each of two activations
         {"dataset": "mnist", "loss": "square", "width": "64"},
-        needs.speed_need(300, 300, 784, depth=6, width=64, batch=40, seeds=2),
-        cluster.speed_work(300, 300, 784, [1, 6], 64, 2 * 6, seeds=2, activations=2, epochs=3),
+        speed.need(300, 300, 784, depth=6, width=64, batch=40, seeds=2),
+        speed.work(300, 300, 784, [1, 6], 64, 2, learning_rates=6, activations=2, epochs=3),
     ),
     "architecture": (
         of(architecture="convolutional"),
-        needs.architecture_need(500, 60_000, features=1, depth=5, width=32, pixels=28 * 28),
-        cluster.architecture_work(500, 2, 1, [1, 5], 32, seeds=1, activations=2, pixels=28 * 28),
+        architecture.need(500, 60_000, features=1, depth=5, width=32, pixels=28 * 28),
+        architecture.work(500, 2, 1, [1, 5], 32, seeds=1, activations=2, pixels=28 * 28),
     ),
     "sweep": (  # at its largest: widths at one n
         of(sweep="width"),
-        needs.sweep_need(500, blocks=4, depth=3, width=2048, **MNIST),
-        cluster.sweep_work(500, blocks=4, depths=[1, 3], width=2048, seeds=2, **MNIST),
+        sweep.need(500, blocks=4, depth=3, width=2048, **MNIST),
+        sweep.work(500, blocks=4, depths=[1, 3], width=2048, seeds=2, **MNIST),
     ),
 }  # fmt: skip
 
@@ -108,33 +124,34 @@ JOBS = {
 @pytest.mark.parametrize("rule", JOBS)
 def test_a_job_asks_for_what_its_sizes_need(rule):
     wildcards, need, work = JOBS[rule]
-    assert requests.need(config(), rule, wildcards) == need
+    assert request(config(), rule, wildcards).need() == need
     for attempt in (1, 3):
-        cuda = 0 if rule == "scalapack_spectrum" else needs.CUDA
-        asked = requests.megabytes(config(device="cuda"), rule, wildcards, attempt)
-        assert asked == cluster.megabytes(need.bytes + cuda, attempt)
-        asked = requests.megabytes(config(), rule, wildcards, attempt)
-        assert asked == cluster.megabytes(need.bytes, attempt)
+        cuda = 0 if rule == "scalapack_spectrum" else costs.CUDA
+        asked = request(config(device="cuda"), rule, wildcards).megabytes(attempt)
+        assert asked == costs.megabytes(need.bytes + cuda, attempt)
+        asked = request(config(), rule, wildcards).megabytes(attempt)
+        assert asked == costs.megabytes(need.bytes, attempt)
         assert asked * 1e6 > need.bytes
         for cores in (1, 8):
-            asked = requests.minutes(config(), rule, wildcards, cores, attempt)
-            assert asked == cluster.minutes(work, cores, attempt)
+            asked = request(config(), rule, wildcards).minutes(cores, attempt)
+            assert asked == costs.minutes(work, cores, attempt)
 
 
 def test_a_data_set_asks_for_all_that_is_available():
     """However few samples are taken."""
     few = config(datasets={"mnist": {"samples": 100, "block": 50}})
-    need, work = cluster.dataset_need(60_000, 784), cluster.dataset_work(60_000, 784)
-    assert requests.megabytes(few, "dataset", {"dataset": "mnist"}, 1) == cluster.megabytes(need, 1)
-    assert requests.minutes(few, "dataset", {"dataset": "mnist"}, 1, 1) == (
-        cluster.minutes(work, 1, 1)
+    need, work = dataset.need(60_000, 784), dataset.work(60_000, 784)
+    asked = request(few, "dataset", {"dataset": "mnist"}).megabytes(1)
+    assert asked == costs.megabytes(need.bytes, 1)
+    assert request(few, "dataset", {"dataset": "mnist"}).minutes(1, 1) == (
+        costs.minutes(work, 1, 1)
     )
 
 
 def test_speech_asks_for_the_time_to_decode_its_hours():
     def minutes(subset: str) -> int:
         settings = config(datasets={"librispeech": {"subset": subset}})
-        return requests.minutes(settings, "dataset", {"dataset": "librispeech"}, 1, 1)
+        return request(settings, "dataset", {"dataset": "librispeech"}).minutes(1, 1)
 
     hundred, five = minutes("train-clean-100"), minutes("dev-clean")
     assert hundred > five + 5
@@ -143,12 +160,12 @@ def test_speech_asks_for_the_time_to_decode_its_hours():
 
 def test_block_all_is_all_samples():
     wildcards = of("digits")
-    found = requests.need(config(), "kernel", wildcards)
-    assert found == needs.kernel_need(1437, 1437, 64, 4, 256)
+    found = request(config(), "kernel", wildcards).need()
+    assert found == kernel.need(1437, 1437, 64, 4, 256)
 
 
 @pytest.mark.parametrize(
-    ("sweep", "block", "blocks", "depth", "width"),
+    ("which", "block", "blocks", "depth", "width"),
     [
         ("samples", 5000, 4, 3, 256),
         ("activations", 500, 4, 10, 256),
@@ -156,38 +173,32 @@ def test_block_all_is_all_samples():
         ("first_layer", 500, 4, 1, 256),
     ],
 )
-def test_each_sweep_asks_for_its_largest_kernel(sweep, block, blocks, depth, width):
-    found = requests.need(config(), "sweep", of(sweep=sweep))
-    assert found == needs.sweep_need(block, blocks, depth=depth, width=width, **MNIST)
+def test_each_sweep_asks_for_its_largest_kernel(which, block, blocks, depth, width):
+    found = request(config(), "sweep", of(sweep=which)).need()
+    assert found == sweep.need(block, blocks, depth=depth, width=width, **MNIST)
 
 
 def test_a_sweep_over_all_blocks_needs_room_for_the_closest_pair_of_all_samples():
     few, all_blocks = (
-        needs.sweep_need(512, blocks, depth=10, width=512, **MNIST).bytes for blocks in (4, None)
+        sweep.need(512, blocks, depth=10, width=512, **MNIST).bytes for blocks in (4, None)
     )
     assert few < 1e9
-    assert all_blocks > needs.angle_need(depth=10, width=512, **MNIST).bytes
+    assert all_blocks > closest_pair.need(depth=10, width=512, **MNIST).bytes
 
 
 @pytest.mark.parametrize("rule", [*JOBS, "dataset"])
 @pytest.mark.parametrize("name", ["mine", "mine_small"])
 def test_a_users_own_set_is_of_unknown_size(rule, name):
     """Its features are, even where samples are given: a fixed request, doubled at each attempt."""
-    wildcards = of(name, sweep="width")
+    wildcards = of(name, sweep="width", width="64", loss="square", architecture="plain")
     for attempt in (1, 2, 3):
         factor = 2 ** (attempt - 1)
-        asked = requests.megabytes(config(), rule, wildcards, attempt)
-        assert asked == cluster.UNKNOWN_MEGABYTES * factor
-        asked = requests.minutes(config(), rule, wildcards, 8, attempt)
-        assert asked == cluster.UNKNOWN_MINUTES * factor
+        asked = request(config(), rule, wildcards).megabytes(attempt)
+        assert asked == costs.UNKNOWN_MEGABYTES * factor
+        asked = request(config(), rule, wildcards).minutes(8, attempt)
+        assert asked == costs.UNKNOWN_MINUTES * factor
     if rule != "dataset":
-        assert requests.need(config(), rule, wildcards) is None
-
-
-def test_every_computing_rule_has_requests():
-    """The headers of a corpus alone are read by one process in little memory."""
-    assert requests.NEEDS.keys() == PATTERNS.keys() - {"corpus", "dataset"}
-    assert requests.WORK.keys() == PATTERNS.keys() - {"corpus"}
+        assert request(config(), rule, wildcards).need() is None
 
 
 @pytest.mark.parametrize(
@@ -208,42 +219,42 @@ def test_every_computing_rule_has_requests():
     ],
 )
 def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, here, elsewhere):
-    assert requests.threads(config(), rule, wildcards, cores=16) == here
-    assert requests.threads(config(), rule, wildcards, cores=None) == elsewhere
+    assert request(config(), rule, wildcards).threads(cores=16) == here
+    assert request(config(), rule, wildcards).threads(cores=None) == elsewhere
 
 
 def test_memory_of_ranks_is_shared_out_among_them():
-    six, bytes_ = config(), needs.ranks_need(500, 784, depth=4, width=256, ranks=6).bytes
-    assert requests.ranks(six, "scalapack_spectrum", of()) == 6
-    asked = requests.megabytes_a_rank(six, "scalapack_spectrum", of(), 1)
-    assert asked == cluster.megabytes(bytes_ // 6, 1)
-    assert requests.memory(config(device="cuda"), "scalapack_spectrum", of()) == bytes_
-    unknown = requests.megabytes_a_rank(six, "scalapack_spectrum", of("mine"), 2)
-    assert unknown == 2 * cluster.UNKNOWN_MEGABYTES
+    six, bytes_ = config(), scalapack_spectrum.need(500, 784, depth=4, width=256, ranks=6).bytes
+    assert request(six, "scalapack_spectrum", of()).ranks == 6
+    asked = request(six, "scalapack_spectrum", of()).megabytes(1, among=6)
+    assert asked == costs.megabytes(bytes_ // 6, 1)
+    assert request(config(device="cuda"), "scalapack_spectrum", of()).memory() == bytes_
+    unknown = request(six, "scalapack_spectrum", of("mine")).megabytes(2, among=6)
+    assert unknown == 2 * costs.UNKNOWN_MEGABYTES
 
 
 @pytest.mark.parametrize(
     ("n", "least"), [(500, 1), (46_340, 1), (46_341, 2), (60_000, 2), (100_000, 5), (10**6, 468)]
 )
 def test_fewer_ranks_than_32_bits_allow_are_refused(n, least):
-    assert needs.least_ranks(n) == least
-    assert needs.entries_of_rank(n, least) < 2**31
-    needs.require_ranks(least, n)
+    assert scalapack_spectrum.least_ranks(n) == least
+    assert scalapack_spectrum.entries_of_rank(n, least) < 2**31
+    scalapack_spectrum.require_ranks(least, n)
     for fewer in range(max(1, least - 3), least):
         with pytest.raises(UserError, match=f"Set ranks to {least}$"):
-            needs.require_ranks(fewer, n)
+            scalapack_spectrum.require_ranks(fewer, n)
 
 
 def test_more_ranks_in_one_row_are_refused_too():
     """479 is a prime: each would have a column of tiles more than it can count."""
     with pytest.raises(UserError, match=r"ranks: 479 are too few .* Set ranks to 480$"):
-        needs.require_ranks(479, 10**6)
+        scalapack_spectrum.require_ranks(479, 10**6)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 7, 16])
 @pytest.mark.parametrize("n", [1, 100, 128, 1000, 5001])
 def test_no_rank_has_more_entries_than_the_first(n, ranks):
-    rows, columns = needs.grid(ranks)
+    rows, columns = scalapack_spectrum.grid(ranks)
     assert rows <= columns and rows * columns == ranks
 
     def entries(row: int, column: int) -> int:
@@ -252,10 +263,10 @@ def test_no_rank_has_more_entries_than_the_first(n, ranks):
 
     found = [entries(row, column) for row in range(rows) for column in range(columns)]
     assert sum(found) == n**2
-    assert max(found) == found[0] == needs.entries_of_rank(n, ranks)
+    assert max(found) == found[0] == scalapack_spectrum.entries_of_rank(n, ranks)
 
 
 def test_large_blocks_take_all_threads():
     large = config(block=5000)
     for rule in ("kernel", "spectrum"):
-        assert requests.threads(large, rule, of("mnist"), cores=16) == 16
+        assert request(large, rule, of("mnist")).threads(cores=16) == 16

@@ -1,0 +1,79 @@
+"""NTKs of torch modules beside the paper's networks: a job for each data set and architecture."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ntkcond.jobs import spectrum
+from ntkcond.jobs.costs import FILTER, FLOAT64, INTERPRETER, TORCH, Work
+from ntkcond.jobs.step import DataSet
+from ntkcond.networks.architectures import ON_IMAGES, seen_as
+from ntkcond.run.need import Need
+
+path = "results/architectures/{dataset}/{architecture}.h5"
+
+MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
+ALONE = 4  # samples run alone in the same module
+
+
+def architectures(config: Mapping) -> dict[str, str]:
+    """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
+    chosen = config["architectures"]
+    return {**dict.fromkeys(chosen["names"], ""), **chosen["own"]}
+
+
+names = {"architecture": architectures}
+
+
+def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
+    for name in architectures(data.config):
+        if name not in ON_IMAGES or data.shape:
+            yield {"architecture": name}
+
+
+def files(data: DataSet, architecture: str) -> dict[str, str]:
+    file = architectures(data.config)[architecture]
+    return {"file": file} if file else {}
+
+
+def settings(data: DataSet, architecture: str) -> dict:
+    chosen = data.config["architectures"]
+    return {
+        "architecture": architecture,
+        **{key: chosen[key] for key in ("activations", "depths", "width", "seeds")},
+        "block": data.experiment["block"],
+        "blocks": chosen["blocks"],
+        **({"shape": list(data.shape)} if data.shape else {}),
+        **({"bias": chosen["bias"]} if architecture == "biases" else {}),
+    }
+
+
+def sizes(data: DataSet, architecture: str) -> dict:
+    assert data.features
+    channels, pixels = seen_as(architecture, data.shape, data.features)
+    return {"features": channels, "pixels": pixels}
+
+
+def need(block: int, samples: int, features: int, depth: int, width: int, pixels: int) -> Need:
+    """Gradients of a block as torch modules give them, in parts if they are many; those of a few
+    samples run alone; a kernel and its eigenvalues."""
+    size, positions = (FILTER if pixels else 1), max(1, pixels)
+    weights = (width * features + depth * width**2) * size
+    activations = (4 * depth + size) * width * positions
+    gradients = min(MODULE, FLOAT64 * block * (activations + weights))
+    alone = FLOAT64 * ALONE * (activations + 2 * weights)
+    total = INTERPRETER + TORCH + gradients + alone + FLOAT64 * 3 * weights
+    total += spectrum.solver_bytes(block) + 2 * FLOAT64 * samples * features * positions
+    what = f"the NTK of {block} samples at depth {depth}, width {width}, as a torch module"
+    return Need(what, total, "Lower block or architectures.width in the config")
+
+
+def work(
+    block: int, blocks: int, features: int, depths: Sequence[int], width: int, seeds: int,
+    activations: int, pixels: int,
+) -> Work:  # fmt: skip
+    """Gradients and products of every kernel, and its eigenvalues; explicit gradients at worst."""
+    operations = 0.0
+    for depth in depths:
+        weights = (width * features + depth * width**2) * (FILTER if pixels else 1)
+        operations += block * weights * (20 * max(1, pixels) + 2 * block)
+        operations += spectrum.operations(block)
+    return Work(seeds * activations * blocks * operations, 0)

@@ -1,0 +1,27 @@
+"""The utterances of a corpus: a job for each data set of speech."""
+
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.datasets.speech import corpus
+from ntkcond.jobs.step import DataSet
+
+path = "results/corpora/{dataset}.h5"
+takes = ()
+unrecorded = ("data_dir", "mirrors")
+
+
+def serves(data: DataSet) -> bool:
+    return SOURCES[data.settings["source"]].corpus
+
+
+def settings(data: DataSet) -> dict:
+    return {"subset": data.settings["subset"]}
+
+
+def largest(data: DataSet) -> int:
+    """The headers alone are read, by one process in little memory."""
+    return 0
+
+
+def folder(data: DataSet) -> str:
+    """Of the corpus, below the folder of raw files."""
+    return f"{corpus.FOLDER}/{data.settings['subset']}"

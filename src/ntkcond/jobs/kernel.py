@@ -1,0 +1,66 @@
+"""NTKs, in a file: a job for each data set, network and depth."""
+
+import math
+
+from ntkcond.jobs import costs
+from ntkcond.jobs.costs import BY_HALF_FROM, FLOAT32, FLOAT64, INTERPRETER, PANEL, Work
+from ntkcond.jobs.step import DataSet, block, network_settings, networks
+from ntkcond.run.need import Need
+
+path = "results/kernels/{dataset}/{network}/depth{depth}.h5"
+jobs, largest = networks, block
+kept_by = "keep_kernels"
+
+TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
+CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
+
+
+def settings(data: DataSet, network: str, depth: str) -> dict:
+    return {**network_settings(data, network, depth), "block": data.experiment["block"]}
+
+
+def need(
+    block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
+) -> Need:
+    """Computing NTKs: the factors of one block, what bounds their errors, and a few tiles; K itself
+    goes to its file. linear: all gradients have one factor, as those of a network without hidden
+    layers."""
+    what = f"the NTK of {block} samples at depth {depth}, width {width}"
+    computing = (
+        costs.factors_bytes(block, features, 0 if linear else depth, width)
+        + costs.errors_bytes(block, features, depth, width)
+        + TILES
+        + FLOAT32 * samples * features
+    )
+    return Need(what, INTERPRETER + computing, "Lower block or width in the config")
+
+
+def file_bytes(block: int, samples: int, seeds: int) -> int:
+    """Size of a kernel file: every seed's and block's (n, n) float64 matrix; of a large one the
+    tiles on and below the diagonal."""
+    entries = block**2
+    if block >= BY_HALF_FROM:
+        rows, columns = CHUNK
+        stops = range(rows, block + rows, rows)
+        entries = sum(rows * columns * math.ceil(min(stop, block) / columns) for stop in stops)
+    return FLOAT64 * seeds * (samples // block) * entries
+
+
+def operations(n: int, features: int, depth: int, width: int) -> float:
+    """Forward and backward passes, and two products a layer for each pair of samples
+    (`ntkcond.ntk.empirical`); tiles on the diagonal, at most 192 wide on a CPU, in full."""
+    pairs = n * (n + min(n, 192)) / 2
+    passes = n * costs.propagation(features, depth, width)
+    return pairs * 2 * (features + 2 * depth * width) + passes
+
+
+def work(
+    block: int, samples: int, features: int, depth: int, width: int, seeds: int,
+    linear: bool = False,
+) -> Work:  # fmt: skip
+    """The NTK of every seed and block, written to its file. linear: see `need`."""
+    per_kernel = operations(block, features, 0 if linear else depth, width)
+    if linear:
+        per_kernel += 2 * block * features**2
+    written = file_bytes(block, samples, seeds)
+    return Work(seeds * (samples // block) * per_kernel, written + FLOAT64 * samples * features)
