@@ -1,7 +1,6 @@
 # make figures    the figures of the default config, in results/
 # make report     the same and results/report.html, one page to read and pass on
 # make docs       the same and the documentation site, build/site/index.html
-# make archive    the same in one file to deposit with a paper, with checksums: build/ntkcond.zip
 # make test       the tests
 # make faults     each rule killed, 120 times in all; 20 full disks, 50 damaged files, eight configs in
 #                 turn, and the like (an hour)
@@ -36,7 +35,7 @@ PIP    := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 READY  := .venv/.ready
 TESTED := .venv/.ready-to-test
 
-.PHONY: figures report docs archive test faults precision fuzz mutants full-size small table-1 whole images bench gpu dag versions lock clean-venv
+.PHONY: figures report docs test faults precision fuzz mutants full-size small table-1 whole images bench gpu dag versions lock clean-venv
 figures: $(READY)
 	.venv/bin/snakemake --cores $(CORES)
 
@@ -44,9 +43,6 @@ figures: $(READY)
 report: $(READY)
 	.venv/bin/snakemake --cores $(CORES) all results/conditioning.csv results/angles.csv
 	.venv/bin/snakemake --report results/report.html
-
-archive: report
-	.venv/bin/python -m ntkcond.run.archive results build/ntkcond.zip
 
 docs: report $(TESTED)
 	.venv/bin/python docs/site/build.py
@@ -70,9 +66,12 @@ mutants: $(TESTED)
 
 # DATA=/somewhere/else if the raw files are there.
 DATA ?= data
+# What the network has, as far as it has it: figures say what they lack.
+GET := -.venv/bin/snakemake downloads --keep-going --cores $(CORES)
 KEPT := fig2.png fig2.pdf fig2.csv claims.csv claims.md costs.csv provenance/fig2.json
 full-size: $(READY)
 	mkdir -p runs/full-size docs/full-size
+	$(GET) --directory runs/full-size --configfile config/full_size.yaml --config data_dir=$(DATA)
 	.venv/bin/snakemake --cores $(CORES) --directory runs/full-size \
 	  --configfile config/full_size.yaml --config data_dir=$(DATA)
 	cp $(addprefix runs/full-size/results/,$(KEPT)) docs/full-size/
@@ -86,6 +85,8 @@ TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenanc
   $(foreach figure,$(DESCENTS),$(figure).pdf $(figure).csv provenance/$(figure).json)
 small: $(READY)
 	mkdir -p runs/small docs/full-size
+	$(GET) --directory runs/small --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
+	  'datasets={librispeech: {subset: $(SUBSET)}}'
 	.venv/bin/snakemake --cores $(CORES) results/fig3.pdf results/table_epochs.md \
 	  $(DESCENTS:%=results/%.pdf) --directory runs/small \
 	  --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
@@ -100,6 +101,7 @@ small: $(READY)
 WHOLE := fig_whole.png fig_whole.pdf fig_whole.csv provenance/fig_whole.json
 whole: $(READY)
 	mkdir -p runs/whole docs/full-size
+	$(GET) --directory runs/whole --configfile config/whole.yaml --config data_dir=$(DATA)
 	.venv/bin/snakemake --cores $(CORES) results/fig_whole.pdf results/claims.md --directory runs/whole \
 	  --configfile config/whole.yaml --config data_dir=$(DATA)
 	cp $(addprefix runs/whole/results/,$(WHOLE)) docs/full-size/

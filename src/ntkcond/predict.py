@@ -11,7 +11,6 @@ import time
 from typing import NamedTuple
 
 from ntkcond.jobs.registry import STEPS
-from ntkcond.plan import missing
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
@@ -56,7 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
     if unknown:
         print(f"not counted, unknown before the data are there: {', '.join(unknown)}")
     if question.missing:
-        print(missing.in_words(question.missing))
+        print(question.missing)
 
 
 def _row(name: str, costs: list[Cost]) -> str:

@@ -6,7 +6,6 @@ a result that is up to date, 1 for one that is not."""
 import argparse
 import sys
 
-from ntkcond.plan import missing
 from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
 
@@ -17,7 +16,7 @@ def main(arguments: argparse.Namespace) -> bool:
     fresh, text = question.freshness.of_file(question.job, question.path)
     print(text)
     if question.missing:
-        print(missing.in_words(question.missing))
+        print(question.missing)
     return fresh
 
 

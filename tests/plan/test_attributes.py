@@ -8,7 +8,7 @@ import ntkcond.plan.workflow
 from workflow import ROOT
 
 DOCUMENTED = {"basedir", "cores", "source_path"}  # of `workflow`, in Snakemake's documentation
-AT_MOST = 2
+AT_MOST = 1
 
 
 def chains(tree: ast.AST) -> set[str]:

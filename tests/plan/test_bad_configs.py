@@ -117,17 +117,21 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
 
 WORKFLOW = SimpleNamespace(
     persistence=SimpleNamespace(metadata=lambda file: None),
-    deployment_settings=SimpleNamespace(deployment_method=set()),
     cores=2,
 )
 
 
-def start(config: dict) -> Plan:
-    """What the Snakefile does with a config, for all jobs of all artefacts."""
+def plan_of(config: dict) -> Plan:
+    """As the Snakefile makes it."""
     try:
-        plan = Plan(WORKFLOW, copy.deepcopy(config), VERSION, ROOT)
+        return Plan(WORKFLOW, copy.deepcopy(config), VERSION, ROOT)
     finally:
         os.environ.pop(FIRST)  # of this process: other tests start Snakemake
+
+
+def start(config: dict) -> Plan:
+    """What the Snakefile does with a config, for all jobs of all artefacts."""
+    plan = plan_of(config)
     targets = [plan.job(name, {}) for name in SPECS]
     jobs = list(dict.fromkeys(job for target in targets for job in plan.graph.upstream(target)))
     for job in jobs:
@@ -205,9 +209,7 @@ def test_a_dry_run_passes_or_the_mistake_is_named(tmp_path):
 
 def test_raw_files_are_found_by_any_path_to_their_folder(tmp_path):
     (tmp_path / "here").mkdir()
-    plan = Plan(
-        WORKFLOW, {**copy.deepcopy(DEFAULT), "data_dir": f"{tmp_path}/here/.."}, VERSION, ROOT
-    )
+    plan = plan_of({**DEFAULT, "data_dir": f"{tmp_path}/here/.."})
     job = plan.job("dataset", {"dataset": "mnist"})
     assert job.raw[0] == plan.raw_pattern.format(raw_file=SOURCES["mnist"].raw_files[0])
 

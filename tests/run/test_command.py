@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from ntkcond.jobs import spectrum
-from ntkcond.plan.workflow import HOLDING_BACK, PYTHON
 from ntkcond.run import machine, progress
 from ntkcond.run.errors import UserError
 from ntkcond.run.need import Need
@@ -65,9 +64,8 @@ command.run(main, command.parser("A step."))
     assert ("Traceback" in done.stderr) == (status == 2)
 
 
-@pytest.mark.skipif(not HOLDING_BACK, reason="this system's env cannot hold signals back")
-def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback():
-    """Python itself, which loads before any code of ours, would write one."""
+def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback_of_ours():
+    """Python itself, which loads before any code of ours, may write one."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", ""], check=True)
     alone = time.monotonic() - started
@@ -75,13 +73,13 @@ def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback():
     interrupted = 0
     for pause in pauses:
         job = subprocess.Popen(
-            f"{PYTHON} -m ntkcond.steps.kernel", shell=True, stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "ntkcond.steps.kernel"], stderr=subprocess.PIPE, text=True,
             start_new_session=True, preexec_fn=at_the_keyboard,
         )  # fmt: skip
         time.sleep(pause)
         os.killpg(job.pid, signal.SIGINT)
         said = job.communicate()[1]
-        assert said == "" or "arguments are required" in said
+        assert "ntkcond/" not in said.replace(os.sep, "/") or "arguments are required" in said
         interrupted += job.returncode == -signal.SIGINT
     assert interrupted > 20
 

@@ -133,9 +133,9 @@ def copy(tmp_path, monkeypatch):
         for name in ("_parsed", "imported_modules", "code_digests", "package_versions"):
             getattr(digests, name).cache_clear()
 
-    def of(*modules: str, titles: bool = False) -> dict[str, str]:
+    def of(*modules: str) -> dict[str, str]:
         forget()
-        return code_digests(*modules, titles=titles)
+        return code_digests(*modules)
 
     yield source, of
     forget()
@@ -179,14 +179,14 @@ def prose_changed(text: str) -> str:
 def test_digests_ignore_what_is_said_to_people(copy):
     """In every module of the package at once."""
     source, of = copy
-    before = [of(*target, titles=True) for target in all_targets()]
+    before = [of(*target) for target in all_targets()]
     edited = 0
     for path in source.rglob("*.py"):
         text = path.read_text("utf-8")
         path.write_text(prose_changed(text), "utf-8")
         edited += path.read_text("utf-8") != text
     assert edited > 50
-    assert [of(*target, titles=True) for target in all_targets()] == before
+    assert [of(*target) for target in all_targets()] == before
 
 
 class Mutation(ast.NodeTransformer):
@@ -237,14 +237,14 @@ def test_digests_see_any_other_change(tmp_path, name):
     text = (PACKAGE / name).read_text("utf-8")
     path = tmp_path / "module.py"
     path.write_text(text, "utf-8")
-    original, seen, which = digests._Parsed(path).digest(titles=True), set(), 0
+    original, seen, which = digests._Parsed(path).digest, set(), 0
     while True:
         mutation = Mutation(which)
         tree = ast.fix_missing_locations(mutation.visit(ast.parse(text)))
         if mutation.left >= 0:
             break
         path.write_text(ast.unparse(tree), "utf-8")
-        digest = digests._Parsed(path).digest(titles=True)
+        digest = digests._Parsed(path).digest
         assert digest != original, f"{name}: unseen: {ast.unparse(tree)}"
         seen.add(digest)
         which += 1
@@ -285,38 +285,6 @@ def test_a_relative_import_is_refused(copy):
     path.write_text(f"from . import rank\n{path.read_text('utf-8')}", "utf-8")
     with pytest.raises(ValueError, match=r"empirical\.py: relative import"):
         of(KERNEL)
-
-
-def test_titles_count_for_artefacts_only(copy):
-    source, of = copy
-    path = source / "ntk/infinite_width.py"
-    text = path.read_text("utf-8")
-    fig4 = (ARTEFACT, "ntkcond.artefacts.fig4")
-    found = []
-    for title in ("one", "two"):
-        path.write_text(f"{text}\n\nf = dict(title={title!r})\n", "utf-8")
-        found.append((of(*fig4, titles=True), of(*fig4)))
-    assert changed(found[0][0], found[1][0]) == {"ntk.infinite_width"}
-    assert found[0][1] == found[1][1]
-
-
-@pytest.mark.parametrize(
-    ("target", "seen"), [(("ntkcond.steps.sweep",), False), ((ARTEFACT, "fig4"), True)]
-)
-def test_records_of_artefacts_see_titles_and_no_others(copy, target, seen):
-    from ntkcond.run.record import record
-
-    source, of = copy
-    step, *names = target
-    modules = (step, *(f"ntkcond.artefacts.{name}" for name in names))
-    path = source / "ntk/infinite_width.py"
-    text = path.read_text("utf-8")
-    found = []
-    for title in ("one", "two"):
-        path.write_text(f"{text}\n\nf = dict(title={title!r})\n", "utf-8")
-        of()
-        found.append(record(modules, {}, {})["code"])
-    assert (found[0] != found[1]) == seen
 
 
 def test_digests_leave_out_what_only_some_versions_of_python_have():

@@ -15,8 +15,6 @@ for name, spec in plan.specs.items():
         benchmark:
             f"results/benchmarks/{name}.tsv"
         localrule: True
-        conda:
-            "../envs/ntkcond.yaml"
         params:
             settings=plan.settings(name),
             code=plan.code(name),
@@ -26,9 +24,8 @@ for name, spec in plan.specs.items():
             about=plan.about(name),
             name=name,
             first=lambda wildcards, output: output[0],
-            python=plan.python,
         message:
             spec.title
         shell:
-            "{params.python} -m ntkcond.steps.artefact --artefact {params.name} {params.settings:q}"
+            "python -m ntkcond.steps.artefact --artefact {params.name} {params.settings:q}"
             " {params.inputs:q} --output {params.first} --log {log}"

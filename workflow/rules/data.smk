@@ -11,17 +11,21 @@ rule download:
     wildcard_constraints:
         raw_file="|".join(plan.raw_files),
     localrule: True
-    conda:
-        "../envs/ntkcond.yaml"
     params:
         source=plan.source_of_raw_file,
-        python=plan.python,
         mirrors=plan.mirrors,
     message:
         "download {wildcards.raw_file}"
     shell:
-        "{params.python} -m ntkcond.steps.download --source {params.source}"
+        "python -m ntkcond.steps.download --source {params.source}"
         " --raw-file {wildcards.raw_file} {params.mirrors} --output {output:q} --log {log:q}"
+
+
+# All that the figures read: snakemake -j4 -k downloads
+rule downloads:
+    input:
+        plan.downloads,
+    localrule: True
 
 
 rule corpus:
@@ -33,8 +37,6 @@ rule corpus:
         "results/benchmarks/corpus/{dataset}.tsv"
     # where Snakemake runs, which has a network: it may have to be downloaded
     localrule: True
-    conda:
-        "../envs/ntkcond.yaml"
     params:
         settings=plan.settings("corpus"),
         code=plan.code("corpus"),
@@ -42,11 +44,10 @@ rule corpus:
         content=plan.content("corpus"),
         data_dir=plan.data_dir,
         mirrors=plan.mirrors,
-        python=plan.python,
     message:
         "corpus {wildcards.dataset}"
     shell:
-        "{params.python} -m ntkcond.steps.corpus {params.settings:q}"
+        "python -m ntkcond.steps.corpus {params.settings:q}"
         " --data-dir {params.data_dir:q} {params.mirrors}"
         " --output {output} --log {log}"
 
@@ -61,8 +62,6 @@ rule dataset:
         "results/logs/dataset/{dataset}.log",
     benchmark:
         "results/benchmarks/dataset/{dataset}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("dataset")
     resources:
         **plan.resources("dataset"),
@@ -73,10 +72,9 @@ rule dataset:
         content=plan.content("dataset"),
         inputs=plan.input_options,
         data_dir=plan.data_dir,
-        python=plan.python,
     message:
         "dataset {wildcards.dataset}"
     shell:
-        "{params.python} -m ntkcond.steps.dataset {params.settings:q}"
+        "python -m ntkcond.steps.dataset {params.settings:q}"
         " {params.inputs:q} --data-dir {params.data_dir:q} --threads {threads}"
         " --output {output} --log {log}"

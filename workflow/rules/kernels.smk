@@ -10,8 +10,6 @@ rule kernel:
         "results/logs/kernel/{dataset}/{network}/depth{depth}.log",
     benchmark:
         "results/benchmarks/kernel/{dataset}/{network}/depth{depth}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("kernel")
     resources:
         **plan.resources("kernel"),
@@ -19,12 +17,11 @@ rule kernel:
         settings=plan.settings("kernel"),
         code=plan.code("kernel"),
         versions=plan.versions("kernel"),
-        python=plan.python,
         device=plan.device,
     message:
         "kernel {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "{params.python} -m ntkcond.steps.kernel --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.kernel --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -43,8 +40,6 @@ rule spectrum:
         dataset=plan.datasets("spectrum"),
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
     priority: 1
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("spectrum")
     resources:
         **plan.resources("spectrum"),
@@ -52,12 +47,11 @@ rule spectrum:
         settings=plan.settings("spectrum"),
         code=plan.code("spectrum"),
         versions=plan.versions("spectrum"),
-        python=plan.python,
         device=plan.device,
     message:
         "spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "{params.python} -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.settings:q}"
+        "python -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -71,8 +65,6 @@ rule closest_pair:
         "results/logs/closest_pair/{dataset}/{network}/depth{depth}.log",
     benchmark:
         "results/benchmarks/closest_pair/{dataset}/{network}/depth{depth}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("closest_pair")
     resources:
         **plan.resources("closest_pair"),
@@ -80,12 +72,11 @@ rule closest_pair:
         settings=plan.settings("closest_pair"),
         code=plan.code("closest_pair"),
         versions=plan.versions("closest_pair"),
-        python=plan.python,
         device=plan.device,
     message:
         "closest_pair {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "{params.python} -m ntkcond.steps.closest_pair --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.closest_pair --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -99,8 +90,6 @@ rule sweep:
         "results/logs/sweep/{sweep}/{dataset}/{network}.log",
     benchmark:
         "results/benchmarks/sweep/{sweep}/{dataset}/{network}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("sweep")
     resources:
         **plan.resources("sweep"),
@@ -108,12 +97,11 @@ rule sweep:
         settings=plan.settings("sweep"),
         code=plan.code("sweep"),
         versions=plan.versions("sweep"),
-        python=plan.python,
         device=plan.device,
     message:
         "sweep {wildcards.sweep} {wildcards.dataset} {wildcards.network}"
     shell:
-        "{params.python} -m ntkcond.steps.sweep --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.sweep --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -129,8 +117,6 @@ rule architecture:
         "results/logs/architecture/{dataset}/{architecture}.log",
     benchmark:
         "results/benchmarks/architecture/{dataset}/{architecture}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("architecture")
     resources:
         **plan.resources("architecture"),
@@ -140,11 +126,10 @@ rule architecture:
         versions=plan.versions("architecture"),
         content=plan.content("architecture"),
         inputs=plan.input_options,
-        python=plan.python,
         device=plan.device,
     message:
         "architecture {wildcards.dataset} {wildcards.architecture}"
     shell:
-        "{params.python} -m ntkcond.steps.architecture --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.architecture --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} {params.inputs:q} --threads {threads}"
         " --output {output} --log {log}"

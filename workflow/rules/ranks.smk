@@ -12,8 +12,6 @@ rule scalapack_spectrum:
         "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     wildcard_constraints:
         dataset=plan.datasets("scalapack_spectrum"),
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("scalapack_spectrum")
     resources:
         **plan.resources("scalapack_spectrum"),
@@ -22,10 +20,9 @@ rule scalapack_spectrum:
         settings=plan.settings("scalapack_spectrum"),
         code=plan.code("scalapack_spectrum"),
         versions=plan.versions("scalapack_spectrum"),
-        python=plan.python,
     message:
         "scalapack_spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "{params.python} -m ntkcond.steps.scalapack_spectrum --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.scalapack_spectrum --dataset {input.dataset} {params.settings:q}"
         " --ranks {resources.tasks} --mpi {resources.mpi:q} --threads {threads}"
         " --output {output} --log {log}"

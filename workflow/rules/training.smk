@@ -10,8 +10,6 @@ rule sgd:
         "results/logs/sgd/{dataset}/depth{depth}.log",
     benchmark:
         "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("sgd")
     resources:
         **plan.resources("sgd"),
@@ -20,12 +18,11 @@ rule sgd:
         code=plan.code("sgd"),
         versions=plan.versions("sgd"),
         checkpoint_minutes=plan.checkpoint_minutes,
-        python=plan.python,
         device=plan.device,
     message:
         "sgd {wildcards.dataset} depth{wildcards.depth}"
     shell:
-        "{params.python} -m ntkcond.steps.sgd --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.sgd --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --checkpoint-minutes {params.checkpoint_minutes} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -39,8 +36,6 @@ rule descent:
         "results/logs/descent/{dataset}/width{width}.log",
     benchmark:
         "results/benchmarks/descent/{dataset}/width{width}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("descent")
     resources:
         **plan.resources("descent"),
@@ -48,12 +43,11 @@ rule descent:
         settings=plan.settings("descent"),
         code=plan.code("descent"),
         versions=plan.versions("descent"),
-        python=plan.python,
         device=plan.device,
     message:
         "descent {wildcards.dataset} width{wildcards.width}"
     shell:
-        "{params.python} -m ntkcond.steps.descent --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.descent --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"
 
@@ -67,8 +61,6 @@ rule speed:
         "results/logs/speed/{dataset}/{loss}/width{width}.log",
     benchmark:
         "results/benchmarks/speed/{dataset}/{loss}/width{width}.tsv"
-    conda:
-        "../envs/ntkcond.yaml"
     threads: plan.threads("speed")
     resources:
         **plan.resources("speed"),
@@ -76,11 +68,10 @@ rule speed:
         settings=plan.settings("speed"),
         code=plan.code("speed"),
         versions=plan.versions("speed"),
-        python=plan.python,
         device=plan.device,
     message:
         "speed {wildcards.dataset} {wildcards.loss} width{wildcards.width}"
     shell:
-        "{params.python} -m ntkcond.steps.speed --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.speed --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"

@@ -9,7 +9,6 @@ from ntkcond.run.need import Need
 
 path = "results/kernels/{dataset}/{network}/depth{depth}.h5"
 jobs, largest = networks, block
-kept_by = "keep_kernels"
 
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
 CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file

@@ -63,7 +63,7 @@ class Step:
     need, work, file_bytes: functions of those sizes that are their parameters (`Request`); sizes:
     those that settings do not say. largest: samples that a job computes with at once, None if
     unknown; side_by_side: how many of its jobs share a machine. mpi: whether it is MPI ranks.
-    gpu_as_cores: how many cores a GPU is as fast as. kept_by: the setting that keeps its files."""
+    gpu_as_cores: how many cores a GPU is as fast as."""
 
     path: str
     settings: Callable[..., dict]
@@ -85,7 +85,6 @@ class Step:
     side_by_side: Callable[[DataSet], int] | None = None
     mpi: bool = False
     gpu_as_cores: int = 0
-    kept_by: str | None = None
 
     @functools.cached_property
     def wildcards(self) -> list[str]:

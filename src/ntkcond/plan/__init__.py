@@ -1,1 +1,1 @@
-"""What the Snakefile reads: config, the graph of jobs, reasons for a re-run, what jobs ask for."""
+"""What the Snakefile reads: config, the graph of jobs, and whether a result is up to date."""

@@ -15,13 +15,13 @@ from ntkcond.run.errors import UserError
 
 class Question(NamedTuple):
     """settings: the config; path: the result, from --directory, which is now the current folder;
-    job: its maker; missing: unavailable data sets, without which freshness.graph is."""
+    job: its maker; missing: in words, the data sets without which freshness.graph is."""
 
     settings: dict
     path: str
     job: Job
     freshness: Freshness
-    missing: list[missing.Missing]
+    missing: str
 
 
 def parser(module: str, doc: str) -> argparse.ArgumentParser:
@@ -51,8 +51,10 @@ def asked(arguments: argparse.Namespace) -> Question:
         folder, below, rest = arguments.file.partition("/results/")
         hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
         raise UserError(f"{path}: no rule makes this file. {hint}")
-    graph, missing_sets = missing.graph_without(Freshness(graph), [job])
-    return Question(settings, path, graph.maker_of(path), Freshness(graph), missing_sets)
+    left_out = missing.left_out(graph)
+    words = missing.in_words(graph, left_out)
+    graph = graph.without(left_out)
+    return Question(settings, path, graph.maker_of(path), Freshness(graph), words)
 
 
 def _settings(start: Path, arguments: argparse.Namespace) -> dict:

@@ -10,17 +10,14 @@ Where Snakemake is blind, since it has no metadata of a file, the records are co
 out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attributes.py):
 
 - `persistence.metadata`: what Snakemake has noted of a file.
-- `deployment_settings.deployment_method`: whether jobs run in an environment of --sdm conda.
 """
 
-import atexit
 import functools
 import importlib.metadata
 import json
 import os
 import shlex
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,23 +28,14 @@ from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Request
-from ntkcond.plan import caption, config, missing, run_lock
+from ntkcond.plan import caption, config, missing
 from ntkcond.plan.freshness import Freshness, in_words
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
 from ntkcond.run.ranks import require_mpi
 
-# Steps take the place of the shell (exec), to be Snakemake's own children and end with it
-# (ntkcond.run.command). GNU's env holds Ctrl-C back until a step can end without a traceback.
-HOLDING_BACK = "env --block-signal=INT "
-if subprocess.run([*HOLDING_BACK.split(), "true"], capture_output=True, check=False).returncode:
-    HOLDING_BACK = ""  # another system's env
 PACKAGE = Path(__file__).parents[1]
-# The interpreter that runs Snakemake, whatever is first on PATH; or that of an environment that
-# Snakemake made (--sdm conda), with the code of this one.
-PYTHON = f"exec {HOLDING_BACK}{shlex.quote(sys.executable)}"
-OF_ENVIRONMENT = f"PYTHONPATH={shlex.quote(str(PACKAGE.parent))} exec {HOLDING_BACK}python"
 SNAKEMAKE_FOLDER = Path(".snakemake")
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
@@ -69,6 +57,18 @@ def exit_on_mistake(function: Callable) -> Callable:
     return wrapped
 
 
+def of_job(method: Callable) -> Callable:
+    """A method of a job, for rules: `plan.settings("kernel")` is a function of wildcards."""
+
+    def of_rule(self, rule: str) -> Callable:
+        def of_wildcards(wildcards):
+            return method(self, self.job(rule, wildcards))
+
+        return exit_on_mistake(of_wildcards)
+
+    return of_rule
+
+
 class Plan:
     """For the rules of one workflow. workflow, config: Snakemake's globals; version: of ntkcond
     that the rules are of; project: the folder of config.yaml, in which relative paths start. None
@@ -79,7 +79,6 @@ class Plan:
     @exit_on_mistake
     def __init__(self, workflow, config_: dict, version: str, project: Path | None) -> None:
         self.workflow, self.config = workflow, config_
-        self.missing: list[missing.Missing] = []
         self.start = project or Path()
         _require_code(self.start, version)
         self.is_first = self._note_who_is_first()
@@ -87,7 +86,8 @@ class Plan:
         config.check(config_, self.start, scan=self.is_first)
         if not self.is_first and config_["device"] == "auto":
             config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
-        self._know(Path())
+        self.asked = self.graph = Graph(config_, self.start)
+        self.freshness = Freshness(self.graph)
         self.constraints = {
             name: "|".join(values) or NONE for name, values in self.asked.names.items()
         } | dict.fromkeys(self.asked.numbers, r"\d+")
@@ -98,53 +98,22 @@ class Plan:
         """Whether a person started this Snakemake, and no job of another."""
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
         me = f"{socket.gethostname()} {os.getpid()}"
-        if os.environ.setdefault(FIRST, me) != me:
-            return False
-        if run_lock.remove_dead_locks(SNAKEMAKE_FOLDER):
-            print("ntkcond: the last run was killed; its lock is removed", file=sys.stderr)
-        atexit.register(self._say_what_is_missing, "\n")  # after all that Snakemake says
-        return True
+        return os.environ.setdefault(FIRST, me) == me
 
+    @exit_on_mistake
     def know(self, a_result: str) -> None:
-        """That a module's results lie below its prefix. a_result: by Snakemake's name."""
+        """That a module's results lie below its prefix. a_result: by Snakemake's name. What is
+        missing is told to the Snakemakes of jobs: it may be downloaded meanwhile."""
         folder = a_result.partition("results/")[0]
-        if folder:
-            self._know(folder)
-
-    def _know(self, folder: Path | str) -> None:
-        # Of all data sets; `graph` is without the missing ones.
         self.asked = Graph(self.config, self.start, folder=folder)
-        left_out = {} if self.is_first else json.loads(os.environ.get(LEFT_OUT, "{}"))
-        self.graph = self.asked.without(left_out) if left_out else self.asked
-        self._freshness = Freshness(self.graph)
-        self._lists_settled: set[str] = set()
-        self._targets: list[Job] = []
-        self._asked_for: dict[str, None] = {}  # artefacts, in Snakemake's order
-
-    def _leave_out_what_is_missing(self, artefact: str) -> None:
-        """With `missing: skip`, from the figures that an artefact depends on, once for each list of
-        data sets. Told to the Snakemakes of jobs, which ask no server."""
-        if self.config["missing"] != "skip":
-            return
-        jobs = list(self.asked.upstream(self.asked.job(artefact)))
-        artefacts = [job.rule for job in jobs if job.rule in SPECS]
-        lists = {figure for name in artefacts for figure in self.asked.lists(name)}
-        if lists <= self._lists_settled:
-            return
-        self._lists_settled |= lists
-        self._targets.append(jobs[-1])
-        self.graph, self.missing = missing.graph_without(Freshness(self.asked), self._targets)
-        os.environ[LEFT_OUT] = json.dumps(dict(self.graph.left_out))
-
-    def _say_what_is_missing(self, before: str = "") -> None:
-        if self.missing:
-            print(f"{before}{missing.in_words(self.missing)}", file=sys.stderr)
-
-    @property
-    def freshness(self) -> Freshness:
-        if self._freshness.graph is not self.graph:
-            self._freshness = Freshness(self.graph)
-        return self._freshness
+        left_out = json.loads(os.environ.get(LEFT_OUT, "{}"))  # by the folder of each module
+        if self.is_first:
+            left_out[folder] = missing.left_out(self.asked)
+            os.environ[LEFT_OUT] = json.dumps(left_out)
+            if left_out[folder]:
+                print(missing.in_words(self.asked, left_out[folder]), file=sys.stderr)
+        self.graph = self.asked.without(left_out.get(folder, {}))
+        self.freshness = Freshness(self.graph)
 
     @property
     def targets(self) -> list[str]:
@@ -153,59 +122,37 @@ class Plan:
 
     # What jobs depend on: compared by Snakemake.
 
-    def settings(self, rule: str) -> Callable:
+    @of_job
+    def settings(self, job: Job) -> list[str]:
         """Options of the step, each setting by its name: --width=512."""
+        return self.graph.options(job)
 
-        def settings(wildcards) -> list[str]:
-            return self.graph.options(self.job(rule, wildcards))
+    @of_job
+    def code(self, job: Job) -> list[str]:
+        """Every module that the numbers depend on, with its digest: ntk.empirical 3f2a91."""
+        return list(map(" ".join, self.graph.code(job)["code"].items()))
 
-        return exit_on_mistake(settings)
-
-    def code(self, rule: str) -> Callable:
-        """Every module that the numbers depend on, with its digest: ntk/empirical.py 3f2a91."""
-
-        def code(wildcards) -> list[str]:
-            made_with = self.graph.code(self.job(rule, wildcards))
-            return [f"{name} {digest}" for name, digest in made_with["code"].items()]
-
-        return code
-
-    def versions(self, rule: str) -> Callable:
+    @of_job
+    def versions(self, job: Job) -> list[str]:
         """Of packages that the numbers depend on, and of the format of files."""
+        made_with = self.graph.code(job)
+        return [*map(" ".join, made_with["versions"].items()), f"format {made_with['format']}"]
 
-        def versions(wildcards) -> list[str]:
-            made_with = self.graph.code(self.job(rule, wildcards))
-            packages = [f"{name} {version}" for name, version in made_with["versions"].items()]
-            return [*packages, f"format {made_with['format']}"]
-
-        return versions
-
-    def content(self, rule: str) -> Callable:
+    @of_job
+    def content(self, job: Job) -> list[str]:
         """Of files from outside, their digests: Snakemake looks at them only if their dates are
         newer than that of the result, and a copy may well be older."""
-
-        def content(wildcards) -> list[str]:
-            job = self.job(rule, wildcards)
-            return [f"{name} {digest}" for name, digest in self.graph.content(job).items()]
-
-        return exit_on_mistake(content)
+        return list(map(" ".join, self.graph.content(job).items()))
 
     # What they take.
 
-    def inputs(self, rule: str) -> Callable:
+    @of_job
+    def inputs(self, job: Job) -> dict[str, list[str]]:
         """Of an artefact; of a computing rule those that are not the same for all of its jobs."""
-
-        def inputs(wildcards) -> dict[str, list[str]]:
-            job = self.job(rule, wildcards)
-            if rule in SPECS and self.is_first:
-                self._asked_for[rule] = None
-                self._leave_out_what_is_missing(rule)
-                job = self.job(rule, wildcards)
-                self._refuse_what_is_out_of_date(job)
-            files = {_key(name): list(paths) for name, paths in job.inputs.items()}
-            return {**files, **({"raw": list(job.raw)} if job.raw else {})}
-
-        return exit_on_mistake(inputs)
+        if job.rule in SPECS and self.is_first:
+            self._refuse_what_is_out_of_date(job)
+        files = {_key(name): list(paths) for name, paths in job.inputs.items()}
+        return {**files, **({"raw": list(job.raw)} if job.raw else {})}
 
     def input_options(self, wildcards, input) -> list[str]:
         """--file=mine.npy, of inputs that not all jobs of the rule have."""
@@ -236,10 +183,6 @@ class Plan:
 
     # How they run. Derived, and so never compared.
 
-    def python(self, wildcards, output) -> str:
-        methods = {str(m) for m in self.workflow.deployment_settings.deployment_method}
-        return OF_ENVIRONMENT if "conda" in methods else PYTHON
-
     def device(self, wildcards, output) -> str:
         return self.config["device"]
 
@@ -263,6 +206,14 @@ class Plan:
     def raw_pattern(self) -> str:
         """Path of a raw file."""
         return os.path.normpath(Path(self.asked.data_dir, "{raw_file}"))  # as in jobs' `raw`
+
+    @property
+    def downloads(self) -> list[str]:
+        """What the network has of the data sets of all figures: raw files, and lists of corpora."""
+        names = dict.fromkeys(name for names in self.config["figures"].values() for name in names)
+        jobs = [self.asked.job("dataset", dataset=name) for name in names]
+        corpora = (path for job in jobs for path in job.inputs.get("corpus", ()))
+        return [*(path for job in jobs for path in job.raw), *corpora]
 
     @property
     def raw_files(self) -> dict[str, str]:
@@ -336,8 +287,11 @@ class Plan:
         return [*flagged, self.asked.job(name).outputs[-1]]
 
     def _in_report(self, spec: Spec, path: str) -> dict:
-        def section(wildcards) -> str:
-            self._before_the_report()  # Snakemake calls it when it writes a report
+        def section(wildcards) -> str:  # asked for when Snakemake writes a report
+            name = Path(path).stem
+            self._refuse_in_report(name)
+            if path == "results/fig2.png":
+                caption.embed(self.graph.at(path), Path(SNAKEMAKE_FOLDER, "ntkcond/fig2.html"))
             return spec.section
 
         return {
@@ -356,12 +310,6 @@ class Plan:
 
     # What is refused.
 
-    @exit_on_mistake
-    def on_start(self) -> None:
-        """Before the first job."""
-        run_lock.take(SNAKEMAKE_FOLDER)
-        self._say_what_is_missing()
-
     def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
         """Where Snakemake cannot see it: raises UserError."""
         if set(OF_ONES_OWN) & set(sys.argv):
@@ -369,7 +317,7 @@ class Plan:
         stale: dict[str, list[str]] = {}
         for job in self.graph.upstream(artefact):
             if not self._metadata(job) and (differences := self.freshness.differences(job)):
-                words = f"{job.outputs[0]}: {'; '.join(in_words(differences))}"
+                words = f"{job.outputs[0]}: {in_words(differences)}"
                 stale.setdefault(job.rule, []).append(words)
         if stale:
             first = [paths[0] for paths in stale.values()]
@@ -387,31 +335,15 @@ class Plan:
 
         return self.workflow.persistence.metadata(IOFile(str(self.graph.at(job.outputs[0]))))
 
-    def _as_last_time(self, job: Job) -> bool:
-        """Whether Snakemake takes the job's outputs for what they should be."""
-        metadata = self._metadata(job)
-        lists = (self.settings, self.code, self.versions)
-        today = {repr(of_rule(job.rule)(job.wildcards)) for of_rule in lists}
-        return metadata is not None and today <= set(metadata.params or [])
-
-    @functools.cache  # noqa: B019  one plan a process
-    def _before_the_report(self) -> None:
-        """Captions say the settings, versions and code of today: not those of older files. Figure 2
-        is made ready for the front page."""
-        stale = {
-            job.rule
-            for name in self._asked_for
-            for job in self.graph.upstream(self.graph.job(name))
-            if self.freshness.differences(job) and not self._as_last_time(job)
-        }
-        if stale:
-            sys.exit(
-                f"ntkcond: no report: {', '.join(sorted(stale))} would run first. Give the same"
+    @exit_on_mistake
+    def _refuse_in_report(self, artefact: str) -> None:
+        """Captions say the settings and code of today: raises UserError for older results."""
+        jobs = self.graph.upstream(self.graph.job(artefact))
+        if stale := {job.rule: None for job in jobs if self.freshness.differences(job)}:
+            raise UserError(
+                f"no report: {', '.join(stale)} would run first, for {artefact}. Give the same"
                 " command without --report, then with it"
             )
-        caption.embed(
-            self.graph.at("results/fig2.png"), Path(SNAKEMAKE_FOLDER, "ntkcond/fig2.html")
-        )
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
         return self.graph.job(rule, **dict(wildcards.items()))
@@ -423,7 +355,12 @@ def _key(option: str) -> str:
 
 
 def _require_code(start: Path, version: str) -> None:
-    """Raises UserError if the package that is installed is not the one of these rules."""
+    """Raises UserError if the package that is installed is not the one of these rules, or if jobs
+    would find no Python: theirs is that of Snakemake."""
+    folder = Path(sys.executable).parent
+    if not (folder / "python").exists():
+        raise UserError(f"{folder} has no `python`. Use a virtual environment: `make .venv/.ready`")
+    os.environ["PATH"] = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
     of_project = Path(start, "src/ntkcond")
     if of_project.is_dir() and not of_project.samefile(PACKAGE):
         raise UserError(

@@ -235,16 +235,17 @@ def peak_memory_mb() -> float:
 def _end_with_snakemake() -> None:
     """Ends this process soon after the Snakemake that started it was killed: among the files of
     the next run, whose config may differ, an orphan must not write."""
-    snakemake = int(os.environ.get("NTKCOND_SNAKEMAKE", 0))
+    snakemake, shell = int(os.environ.get("NTKCOND_SNAKEMAKE", 0)), os.getppid()
     if not snakemake:
         return
-    if os.getppid() != snakemake:  # wrapped by something, or orphaned while it was loading
-        if not psutil.pid_exists(snakemake):
-            sys.exit(1)
-        return
+
+    def is_alive() -> bool:
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(snakemake).status() != psutil.STATUS_ZOMBIE
+        return False
 
     def watch() -> None:
-        while os.getppid() == snakemake:
+        while os.getppid() == shell and is_alive():
             time.sleep(SECONDS_BETWEEN_LOOKS)
         os._exit(1)
 

@@ -64,11 +64,11 @@ def is_computed(module: str) -> bool:
 
 
 @functools.cache
-def code_digests(*modules: str, titles: bool = False) -> dict[str, str]:
+def code_digests(*modules: str) -> dict[str, str]:
     """For each module that changes the numbers of `modules`, its name within the package and its
-    digest, 16 hexadecimal digits. titles: whether `title=` in a call counts, as in a figure."""
+    digest, 16 hexadecimal digits."""
     return {
-        name.removeprefix(f"{PACKAGE}."): _parsed(name).digest(titles)
+        name.removeprefix(f"{PACKAGE}."): _parsed(name).digest
         for name in imported_modules(*modules)
         if is_computed(name) and not _parsed(name).empty
     }
@@ -144,7 +144,7 @@ class Remembered(Generic[Answer]):
 
 
 class _Parsed:
-    """A module's digests and the dotted names that it may import."""
+    """A module's digest and the dotted names that it may import."""
 
     def __init__(self, path: Path) -> None:
         tree = ast.parse(path.read_bytes(), filename=str(path))
@@ -161,33 +161,25 @@ class _Parsed:
             _drop_prose(node)
         self.empty = not tree.body  # such as the face of a package
         self._tree = tree
-        self._digests: dict[bool, str] = {}
 
-    def digest(self, titles: bool) -> str:
-        if titles not in self._digests:
-            text = _text(self._tree, titles)
-            self._digests[titles] = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return self._digests[titles]
+    @functools.cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(_text(self._tree).encode()).hexdigest()[:16]
 
 
-def _text(node: object, titles: bool = True) -> str:
+def _text(node: object) -> str:
     """A syntax tree in words. Unlike ast.dump, without fields that are empty: of these, each
-    version of Python has others. titles: with `title=` in calls."""
+    version of Python has others."""
     if isinstance(node, ast.AST):
         words = [
-            f"{name}={_text(value, titles)}"
+            f"{name}={_text(value)}"
             for name in node._fields
             if (value := getattr(node, name, None)) not in (None, [])
         ]
         return f"{type(node).__name__}({', '.join(words)})"
     if isinstance(node, list):
-        kept = (child for child in node if titles or not _is_title(child))
-        return f"[{', '.join([_text(child, titles) for child in kept])}]"
+        return f"[{', '.join(map(_text, node))}]"
     return repr(node)
-
-
-def _is_title(node: object) -> bool:
-    return isinstance(node, ast.keyword) and node.arg == "title"
 
 
 def _drop_prose(node: ast.AST) -> None:

@@ -28,13 +28,12 @@ def record(
 ) -> dict:
     """modules: dotted names, of the step and of what it picks by its settings. inputs: for each
     option, digests of its files (`input_digest`) by their paths (`input_name`)."""
-    titles = any(name.startswith("ntkcond.artefacts.") for name in modules)
     return canonical(
         {
             "step": modules[0].removeprefix("ntkcond.steps."),
             "settings": settings,
             "inputs": inputs,
-            "code": code_digests(*modules, titles=titles),
+            "code": code_digests(*modules),
             "versions": package_versions(*modules),
             "format": FORMAT,
         }

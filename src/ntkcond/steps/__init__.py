@@ -3,10 +3,7 @@
 import _signal as signal  # signal itself is Python code, which takes a moment to load
 import sys
 
-# python -m is loading a step. Ctrl-C meanwhile, torch half imported, ends it without a traceback;
-# earlier, Snakemake's jobs hold it back (ntkcond.plan.workflow). ntkcond.run.command sees to it
-# afterwards.
-if sys.argv[0] == "-m":
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+# python -m is loading a step. Ctrl-C meanwhile, torch half imported, ends it without a traceback.
+# ntkcond.run.command sees to it afterwards.
+if sys.argv[0] == "-m" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
