@@ -25,6 +25,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as plan_config
 from ntkcond.plan import question
+from ntkcond.plan.schema import SCHEMA
 from ntkcond.plan.workflow import FIRST, Plan
 from ntkcond.run.errors import UserError
 from workflow import ROOT, copy_of_the_project, snakemake
@@ -33,7 +34,6 @@ CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
 DRY_RUNS = int(os.environ.get("NTKCOND_TEST_DRY_RUNS", 2))
 VERSION = importlib.metadata.version("ntkcond")
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-SCHEMA = yaml.safe_load(plan_config.SCHEMA.read_text("utf-8"))
 MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}
 MANY["suppress_health_check"] = list(HealthCheck)
 MANY["phases"] = [Phase.generate, Phase.shrink]
@@ -67,8 +67,6 @@ def schema_at(place: Place) -> dict:
     for key in place:
         others = node.get("items" if isinstance(key, int) else "additionalProperties") or {}
         node = dict(node.get("properties", {}).get(key, others))
-        while "$ref" in node:
-            node |= SCHEMA["$defs"][node.pop("$ref").rpartition("/")[2]]
     return node
 
 

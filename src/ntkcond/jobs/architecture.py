@@ -1,9 +1,10 @@
 """NTKs of torch modules beside the paper's networks: a job for each data set and architecture."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ntkcond.jobs import spectrum
 from ntkcond.jobs.costs import FILTER, FLOAT64, INTERPRETER, TORCH, Work
+from ntkcond.jobs.settings import Config
 from ntkcond.jobs.step import DataSet
 from ntkcond.networks.architectures import ON_IMAGES, seen_as
 from ntkcond.run.need import Need
@@ -14,10 +15,9 @@ MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
 ALONE = 4  # samples run alone in the same module
 
 
-def architectures(config: Mapping) -> dict[str, str]:
-    """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
-    chosen = config["architectures"]
-    return {**dict.fromkeys(chosen["names"], ""), **chosen["own"]}
+def architectures(config: Config) -> dict[str, str]:
+    """Networks of fig_architectures by name, each with the file of a user's own, or ""."""
+    return {**dict.fromkeys(config.architectures.names, ""), **config.architectures.own}
 
 
 names = {"architecture": architectures}
@@ -35,14 +35,17 @@ def files(data: DataSet, architecture: str) -> dict[str, str]:
 
 
 def settings(data: DataSet, architecture: str) -> dict:
-    chosen = data.config["architectures"]
+    chosen = data.config.architectures
     return {
         "architecture": architecture,
-        **{key: chosen[key] for key in ("activations", "depths", "width", "seeds")},
-        "block": data.experiment["block"],
-        "blocks": chosen["blocks"],
+        "activations": chosen.activations,
+        "depths": chosen.depths,
+        "width": chosen.width,
+        "seeds": chosen.seeds,
+        "block": data.experiment.block,
+        "blocks": chosen.blocks,
         **({"shape": list(data.shape)} if data.shape else {}),
-        **({"bias": chosen["bias"]} if architecture == "biases" else {}),
+        **({"bias": chosen.bias} if architecture == "biases" else {}),
     }
 
 

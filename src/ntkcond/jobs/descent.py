@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ntkcond.jobs import kernel, spectrum
 from ntkcond.jobs.costs import FLOAT64, Work
+from ntkcond.jobs.settings import Training, names_of
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
 
@@ -14,16 +15,16 @@ WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.wat
 
 def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
     """At the data set's width; with descent/widths also at those of fig_evolution."""
-    more = data.config["descent"]["widths"] if which else ()
-    return [{"width": str(width)} for width in sorted({data.experiment["width"], *more})]
+    more = data.config.descent.widths if which else ()
+    return [{"width": str(width)} for width in sorted({data.experiment.width, *more})]
 
 
 def settings(data: DataSet, width: str) -> dict:
     """At widths of fig_evolution alone, at the learning rate of each depth alone."""
-    values = {key: value for key, value in data.config["descent"].items() if key != "widths"}
-    values |= {key: value for key, value in data.network.items() if key in data.training}
-    rules = ["common", "own"] if int(width) == data.experiment["width"] else ["own"]
-    return {**values, "block": data.experiment["block"], "width": int(width), "rules": rules}
+    values = {key: value for key, value in vars(data.config.descent).items() if key != "widths"}
+    values |= {key: value for key, value in vars(data.network).items() if key in names_of(Training)}
+    rules = ["common", "own"] if int(width) == data.experiment.width else ["own"]
+    return {**values, "block": data.experiment.block, "width": int(width), "rules": rules}
 
 
 def need(block: int, features: int, depth: int, width: int) -> Need:

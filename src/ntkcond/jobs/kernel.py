@@ -16,7 +16,7 @@ CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
-    return {**network_settings(data, network, depth), "block": data.experiment["block"]}
+    return {**network_settings(data, network, depth), "block": data.experiment.block}
 
 
 def need(

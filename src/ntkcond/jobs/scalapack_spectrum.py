@@ -19,11 +19,11 @@ CHOLESKY = 0.46  # operations over n³, over ranks of one machine (docs/measured
 
 
 def serves(data: DataSet) -> bool:
-    return data.engine["engine"] == "scalapack"
+    return data.engine.engine == "scalapack"
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
-    return {**spectrum.settings(data, network, depth), "block": data.experiment["block"]}
+    return {**spectrum.settings(data, network, depth), "block": data.experiment.block}
 
 
 def grid(ranks: int) -> tuple[int, int]:

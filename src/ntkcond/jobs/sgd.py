@@ -14,11 +14,11 @@ FLOAT32_ADVANTAGE = 5
 
 
 def jobs(data: DataSet, which: str = "") -> list[dict[str, str]]:
-    return [{"depth": str(depth)} for depth in data.training["depths"]]
+    return [{"depth": str(depth)} for depth in data.training.depths]
 
 
 def settings(data: DataSet, depth: str) -> dict:
-    values = {key: value for key, value in data.training.items() if key != "depths"}
+    values = {key: value for key, value in vars(data.training).items() if key != "depths"}
     return {"depth": int(depth), **values}
 
 
@@ -51,4 +51,4 @@ def work(
 
 def side_by_side(data: DataSet) -> int:
     """All jobs of figure 3."""
-    return sum(len(jobs(data.other(name))) for name in data.config["figures"]["fig3"])
+    return sum(len(jobs(data.other(name))) for name in data.config.figures["fig3"])

@@ -17,12 +17,12 @@ EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
 
 
 def serves(data: DataSet) -> bool:
-    return data.engine["engine"] == "local"
+    return data.engine.engine == "local"
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
     values = network_settings(data, network, depth)
-    return {**values, **({"prove_smallest": True} if data.experiment["prove_smallest"] else {})}
+    return {**values, **({"prove_smallest": True} if data.experiment.prove_smallest else {})}
 
 
 def solver_bytes(n: int) -> int:

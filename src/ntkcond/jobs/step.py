@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ntkcond.jobs import costs
 from ntkcond.jobs.costs import Work
+from ntkcond.jobs.settings import Config, Engine, Experiment, Network, Training
 from ntkcond.run.need import Need
 
 T = TypeVar("T")
@@ -25,12 +26,12 @@ class DataSet:
     not determine them. shape: of a sample, channels first; empty if they are no images.
     other: a data set of the same config, by its name."""
 
-    config: Mapping[str, Any]
+    config: Config
     settings: Mapping[str, Any]
-    experiment: Mapping[str, Any]
-    engine: Mapping[str, Any]
-    training: Mapping[str, Any]
-    network: Mapping[str, Any]
+    experiment: Experiment
+    engine: Engine
+    training: Training
+    network: Network
     samples: int | None
     test_samples: int
     features: int | None
@@ -40,8 +41,8 @@ class DataSet:
     @property
     def block(self) -> int | None:
         """Samples of an NTK."""
-        block = self.experiment["block"]
-        return self.samples if block == "all" else block
+        block = self.experiment.block
+        return block if isinstance(block, int) else self.samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class Step:
     unrecorded: tuple[str, ...] = ("device",)
     jobs: Callable[[DataSet, str], Iterable[dict[str, str]]] | None = None
     lists: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, Callable[[Mapping], Iterable[str]]] = field(default_factory=dict)
+    names: Mapping[str, Callable[[Config], Iterable[str]]] = field(default_factory=dict)
     sizes: Callable[..., dict] = lambda data, **wildcards: {}
     need: Callable[..., Need] | None = None
     work: Callable[..., Work] | None = None
@@ -100,14 +101,14 @@ class Step:
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
     """The settings of a network and its seeds."""
-    seeds = data.experiment["seeds"]
-    return {"activation": network, "depth": int(depth), "seeds": seeds, **data.network}
+    seeds = data.experiment.seeds
+    return {"activation": network, "depth": int(depth), "seeds": seeds, **vars(data.network)}
 
 
 def networks(data: DataSet, which: str) -> Iterator[dict[str, str]]:
     """Jobs for all activations and depths."""
-    for network in data.config["activations"]:
-        for depth in data.experiment["depths"]:
+    for network in data.config.activations:
+        for depth in data.experiment.depths:
             yield {"network": network, "depth": str(depth)}
 
 
@@ -135,12 +136,12 @@ class Request:
     @property
     def ranks(self) -> int:
         """MPI ranks; 0 of a job without."""
-        return self.data.engine["ranks"] if self.step.mpi else 0
+        return self.data.engine.ranks if self.step.mpi else 0
 
     def memory(self) -> int | None:
         """Bytes; None as in `need`."""
         need = self.need()
-        cuda = self.data.config["device"] == "cuda" and "device" in self.step.unrecorded
+        cuda = self.data.config.device == "cuda" and "device" in self.step.unrecorded
         return need and need.bytes + (costs.CUDA if cuda else 0)
 
     def file_bytes(self) -> int:
@@ -184,7 +185,7 @@ class Request:
             "samples": data.samples,
             "test_samples": data.test_samples,
             "features": data.features,
-            "ranks": data.engine["ranks"],
+            "ranks": data.engine.ranks,
             **self.step.sizes(data, **self.wildcards),
         }
         taken = inspect.signature(function).parameters

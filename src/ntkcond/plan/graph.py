@@ -6,9 +6,10 @@ come from here. An artefact says in its SPEC what it takes.
 
 import functools
 import json
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import title
 from ntkcond.jobs.registry import STEPS
+from ntkcond.jobs.settings import Config
 from ntkcond.jobs.step import Request
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan import config as settings
@@ -57,20 +59,20 @@ class Graph:
 
     def __init__(
         self,
-        config: dict,
+        config: Config,
         project: Path | str,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         folder: Path | str = "",
     ) -> None:
         figures = {
             figure: [name for name in names if name not in left_out.get(figure, ())]
-            for figure, names in config["figures"].items()
+            for figure, names in config.figures.items()
         }
-        self.config = {**config, "figures": figures}
+        self.config = replace(config, figures=figures)
         self.left_out = left_out
         self.project = project
         self.folder = Path(folder)
-        self.data_dir = self._in_project(config["data_dir"])
+        self.data_dir = self._in_project(config.data_dir)
         self.sha256_of = Remembered(RECORDED / "sha256.json", "sha256", sha256_of)
         self.is_whole = Remembered(RECORDED / "whole.json", "whole", is_whole, from_size=10**6)
         self._jobs: dict[str, Job] = {}
@@ -118,7 +120,7 @@ class Graph:
         """Values of each wildcard that is no number."""
         named = [entry for step in STEPS.values() for entry in step.names.items()]
         own = {wildcard: values(self.config) for wildcard, values in named}
-        return {"dataset": self.config["datasets"], "network": ACTIVATIONS, **own}
+        return {"dataset": self.config.datasets, "network": ACTIVATIONS, **own}
 
     def _knows(self, wildcards: Mapping[str, str]) -> bool:
         """Whether the config has what the wildcards name."""
@@ -286,7 +288,7 @@ class Graph:
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: {option} needs SPEC.datasets")
         paths = [
             step.path.format(dataset=dataset, **wildcards)
-            for dataset in self.config["figures"][figure]
+            for dataset in self.config.figures[figure]
             for wildcards in step.jobs(self._data(dataset), which)
         ]
         return tuple(dict.fromkeys(paths))  # each once
@@ -298,8 +300,8 @@ class Graph:
         lists = (STEPS[rule].lists.get(which) for rule, _, which in options if rule in STEPS)
         return {figure for figure in (*lists, spec.datasets) if figure}
 
-    def _shown(self, name: str) -> list[str]:
-        return self.config["figures"][SPECS[name].datasets]
+    def _shown(self, name: str) -> Sequence[str]:
+        return self.config.figures[SPECS[name].datasets or ""]
 
     def _setting(self, name: str, path: str) -> object:
         """training.rate_for: that setting of the config; datasets.*.source: that of each data set
@@ -308,15 +310,15 @@ class Graph:
         if every == "datasets.*":
             return {dataset: self._data(dataset).settings[key] for dataset in self._shown(name)}
         try:
-            return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
-        except (KeyError, TypeError):
+            return operator.attrgetter(path)(self.config)
+        except AttributeError:
             raise UserError(f"SPEC.settings: the config has no setting {path}") from None
 
     def _described(self, dataset: str, kind: str) -> dict:
         """All settings of a data set and of its experiment or training, for a figure to say what it
         was made with."""
         data = self._data(dataset)
-        values = {**data.settings, **getattr(data, kind)}
+        values = {**data.settings, **vars(getattr(data, kind))}
         values.pop("mirrors", None)
         for key in values.keys() & {"file", "labels"}:  # which may lie elsewhere on another machine
             values[key] = Path(values[key]).name

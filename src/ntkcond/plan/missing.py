@@ -44,7 +44,7 @@ def find(freshness: Freshness, targets: Iterable[Job]) -> list[Missing]:
     graph = freshness.graph
     artefacts = {job.rule for target in targets for job in graph.upstream(target)} & SPECS.keys()
     figures = sorted({figure for name in artefacts for figure in graph.lists(name)})
-    listed = {figure: graph.config["figures"][figure] for figure in figures}
+    listed = {figure: graph.config.figures[figure] for figure in figures}
     names = dict.fromkeys(name for figure in figures for name in listed[figure])
     lacking = {name: files for name in names if (files := _lacking(graph, name))}
     if not lacking:
@@ -80,7 +80,7 @@ def graph_without(freshness: Freshness, targets: Iterable[Job]) -> tuple[Graph, 
     """The graph whose figures lack what is missing, and what that is: with `missing: skip`. As
     `find`."""
     graph = freshness.graph
-    missing_sets = find(freshness, targets) if graph.config["missing"] == "skip" else []
+    missing_sets = find(freshness, targets) if graph.config.missing == "skip" else []
     left_out: dict[str, list[str]] = {}  # for each figure
     for missing in missing_sets:
         for figure in missing.left_out:

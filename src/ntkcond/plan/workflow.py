@@ -14,6 +14,7 @@ out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attrib
 """
 
 import atexit
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -78,15 +79,15 @@ class Plan:
 
     @exit_on_mistake
     def __init__(self, workflow, config_: dict, version: str, project: Path | None) -> None:
-        self.workflow, self.config = workflow, config_
+        self.workflow = workflow
         self.missing: list[missing.Missing] = []
         self.start = project or Path()
         _require_code(self.start, version)
         self.is_first = self._note_who_is_first()
         config.complete(config_, from_default=project is None)
-        config.check(config_, self.start, scan=self.is_first)
-        if not self.is_first and config_["device"] == "auto":
-            config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
+        self.config = config.check(config_, self.start, scan=self.is_first)
+        if not self.is_first and self.config.device == "auto":  # a GPU may be someone else's
+            self.config = dataclasses.replace(self.config, device="cpu")
         self._know(Path())
         self.constraints = {
             name: "|".join(values) or NONE for name, values in self.asked.names.items()
@@ -124,7 +125,7 @@ class Plan:
     def _leave_out_what_is_missing(self, artefact: str) -> None:
         """With `missing: skip`, from the figures that an artefact depends on, once for each list of
         data sets. Told to the Snakemakes of jobs, which ask no server."""
-        if self.config["missing"] != "skip":
+        if self.config.missing != "skip":
             return
         jobs = list(self.asked.upstream(self.asked.job(artefact)))
         artefacts = [job.rule for job in jobs if job.rule in SPECS]
@@ -226,7 +227,7 @@ class Plan:
 
     def datasets(self, rule: str) -> str:
         """The data sets whose files the rule makes, where several make files of one name."""
-        names = self.config["datasets"]
+        names = self.config.datasets
         return "|".join(name for name in names if self.asked.serves(rule, name)) or NONE
 
     @property
@@ -241,17 +242,17 @@ class Plan:
         return OF_ENVIRONMENT if "conda" in methods else PYTHON
 
     def device(self, wildcards, output) -> str:
-        return self.config["device"]
+        return self.config.device
 
     def data_dir(self, wildcards, output) -> str:
         return self.asked.data_dir
 
     def checkpoint_minutes(self, wildcards, output) -> float:
-        return self.config["training"]["checkpoint_minutes"]
+        return self.config.training.checkpoint_minutes
 
     def mirrors(self, wildcards, output) -> str:
         """As options. Which server a checked file came from changes no result."""
-        names = self.config["datasets"]
+        names = self.config.datasets
         datasets = (config.dataset_settings(self.config, name) for name in names)
         return shlex.join(
             f"--mirror={dataset['source']}={url}"
@@ -319,7 +320,7 @@ class Plan:
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
         only with device: cuda, because its login node cannot tell what the nodes have."""
-        device = self.config["device"]
+        device = self.config.device
         return int(device == "cuda" or (device == "auto" and bool(self.cores) and has_gpu()))
 
     # Artefacts.
