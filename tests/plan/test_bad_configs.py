@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
@@ -111,6 +112,29 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
                 inside[last] = old
         changes.append((*above, last))
     return config, changes
+
+
+def is_number(checker: object, value: object) -> bool:
+    """Finite: JSON has no nan, which is above no minimum and below none."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def is_whole(checker: object, value: object) -> bool:
+    """2.0 is one by JSON Schema, but no depth in the name of a file."""
+    return type(value) is int
+
+
+DRAFT = jsonschema.Draft202012Validator
+TYPES = DRAFT.TYPE_CHECKER.redefine_many({"number": is_number, "integer": is_whole})
+VALIDATOR = jsonschema.validators.extend(DRAFT, type_checker=TYPES)(SCHEMA)
+
+
+@settings(max_examples=10 * CONFIGS, **MANY)
+@given(changed_configs())
+def test_the_check_and_the_json_schema_agree(changed):
+    config, _ = changed
+    with pytest.raises(UserError) if not VALIDATOR.is_valid(config) else contextlib.nullcontext():
+        plan_config.typed(config)
 
 
 WORKFLOW = SimpleNamespace(

@@ -293,7 +293,7 @@ def test_a_planted_number_of_run_is_found(copy, line, name):
     [
         ("datasets/source.py", "datasets.registry"),
         ("run/descriptions.py", "artefacts.registry"),
-        ("networks/mlp.py", "plan.graph"),
+        ("networks/activations.py", "plan.graph"),
         ("plan/freshness.py", "plan.workflow"),
     ],
 )

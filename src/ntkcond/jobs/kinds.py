@@ -53,7 +53,7 @@ def whole(least: int, most: int = 10**9, must: str = "", word: str = "") -> Kind
     )
 
 
-def text(must: str, pattern: str = r"(?s).*") -> Kind:
+def text(must: str, pattern: str = r"[\s\S]*") -> Kind:
     """pattern: of the whole text."""
     schema = {"type": "string", "pattern": rf"^(?:{pattern})$(?!\n)"}
     fits = re.compile(pattern).fullmatch
@@ -62,7 +62,7 @@ def text(must: str, pattern: str = r"(?s).*") -> Kind:
 
 def choice(*words: str) -> Kind:
     must = f"{', '.join(words[:-1])} or {words[-1]}"
-    return Kind(must, {"enum": words}, lambda value: isinstance(value, str) and value in words)
+    return Kind(must, {"enum": list(words)}, lambda value: isinstance(value, str) and value in words)
 
 
 def known(must: str, words: Iterable[str]) -> Kind:

@@ -70,7 +70,7 @@ class Network:
     """Beside activation and depth: the other fields of `ntkcond.networks.mlp.MLP`."""
 
     width: int = FROM_1("neurons in each hidden layer, m")
-    trainable: str = choice("all", "first")("NTK of the weights of all layers, or of the `first`")
+    trainable: str = choice("all", "first")("layers whose weights the NTK is of")
     bias: float = BETA(
         "β of biases, z = W α + β b with b ~ N(0, 1); the paper's networks have none"
     )
@@ -85,7 +85,7 @@ class Experiment(Network, Protocol):
 class Engine:
     """What computes spectra. A data set may override it."""
 
-    engine: str = choice("local", "scalapack")("spectra from kernel files, or by MPI ranks")
+    engine: str = choice("local", "scalapack")("spectra by a process each, or by MPI ranks")
     ranks: int = whole(1, 10**5, "a whole number of MPI ranks, from 1 to 100000")(
         "of `engine: scalapack`: MPI ranks of each job, a core each; rebuilds nothing"
     )
@@ -99,8 +99,8 @@ class Training:
     activation: str = ACTIVATION("one activation")
     width: int = FROM_1("neurons in each hidden layer; else the data set's", default=None)
     bias: float = BETA("β; else the data set's", default=None)
-    convention: str = choice("authors", "paper")("what layers are divided by, see above")
-    loss: str = choice("cross_entropy", "square")("of the outputs f; `square`: ½ ‖f − e‖²")
+    convention: str = choice("authors", "paper")("what the layers are divided by")
+    loss: str = choice("cross_entropy", "square")("of the outputs f")
     seeds: Whole = SEEDS("of the initialisation and the order of the samples")
     learning_rates: Numbers = NUMBERS("all are tried, and all are in the results")
     batch: int = FROM_1("samples in a batch")
@@ -115,7 +115,7 @@ class Training:
 class AllTraining(Training):
     """With what is one for all data sets."""
 
-    rate_for: str = choice("depth", "dataset")("the best rate for each depth, or for all depths")
+    rate_for: str = choice("depth", "dataset")("one best rate for each depth, or for all")
     checkpoint_minutes: float = number("a number from 0 on; 0 is each epoch")(
         "a killed run resumes from its last checkpoint; 0: one for each epoch"
     )
@@ -159,7 +159,7 @@ class Architectures:
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    activation: str = ACTIVATION("of fig_descent, fig_spectrum, fig_evolution: full-batch descent")
+    activation: str = ACTIVATION("of fig_descent, fig_spectrum and fig_evolution")
     depths: Whole = DEPTHS("its depths")
     widths: Whole = WIDTHS("of fig_evolution, beside the data set's own")
     seeds: Whole = SEEDS("its initialisations")
@@ -220,7 +220,7 @@ class Entry(Engine, Experiment):
         "energies to mean 0 and variance 1 over these; `global`: the training samples"
     )
     labels: str = file_at("a file of phone labels")("file of phones; else labels are the speakers")
-    bad_utterances: str = choice("refuse", "skip")("damaged, too short, mislabelled ones")
+    bad_utterances: str = choice("refuse", "skip")("of damaged, too short, mislabelled ones")
 
 
 DATASETS = list_of(
@@ -237,7 +237,9 @@ class Config(Engine, Experiment):
     missing: str = choice("refuse", "skip")(
         "an unavailable data set stops its figures, or is left out ([how](#unavailable-data-sets))"
     )
-    device: str = choice("auto", "cpu", "cuda")("`auto`: a CUDA GPU if available")
+    device: str = choice("auto", "cpu", "cuda")(
+        "`auto` takes a CUDA GPU if available, one job at a time"
+    )
     activations: Words = ACTIVATIONS_("activations of kernels, spectra and closest pairs")
     keep_kernels: bool = FLAG("`false` deletes each kernel file after its spectrum is computed")
     datasets: Mapping[str, Entry] = mapping(

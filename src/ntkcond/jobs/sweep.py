@@ -65,7 +65,7 @@ def settings(data: DataSet, sweep: str, network: str) -> dict:
         widths = [*sweeps.widths, *infinite]
         values |= {"depths": sweeps.depths, "widths": widths, "seeds": sweeps.seeds}
     elif sweep == "samples":
-        sizes = [n for n in sweeps.sizes if data.samples is None or n <= data.samples]
+        sizes: list = [n for n in sweeps.sizes if data.samples is None or n <= data.samples]
         values |= {"depths": sweeps.depths, "widths": [defaults.width]}
         values |= {"sizes": sizes or [data.samples], "seeds": sweeps.seeds}
     elif sweep == "infinite":  # which depends on no seed

@@ -77,22 +77,22 @@ def complete(config: dict, from_default: bool = False) -> None:
     with the default config's settings where it has none. Raises UserError for text that is no
     YAML."""
     for key in config:
-        config[key] = _in_types_of_yaml(config[key], key)
+        config[key] = _in_types_of_yaml(config[key], [key])
     if from_default:
         _fill(config, yaml.safe_load(DEFAULT.read_text("utf-8")))
     _remove_null(config)
 
 
-def _in_types_of_yaml(value: object, key: object) -> object:
-    """depths=[0, 1] to numbers, keep_kernels=false to a truth value."""
-    if key in PATHS:
+def _in_types_of_yaml(value: object, keys: list) -> object:
+    """depths=[0, 1] to numbers, keep_kernels=false to a truth value. keys: where it is."""
+    if keys[-1] in PATHS:
         return value
     if isinstance(value, str):
-        return from_yaml(value, shown_key(key))
+        return from_yaml(value, ".".join(map(shown_key, keys)))
     if isinstance(value, list):
-        return [_in_types_of_yaml(entry, key) for entry in value]
+        return [_in_types_of_yaml(entry, keys) for entry in value]
     if isinstance(value, dict):
-        return {inner: _in_types_of_yaml(entry, inner) for inner, entry in value.items()}
+        return {key: _in_types_of_yaml(entry, [*keys, key]) for key, entry in value.items()}
     return value
 
 

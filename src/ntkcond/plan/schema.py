@@ -18,7 +18,7 @@ from ntkcond.jobs.settings import Config, Entry
 from ntkcond.plan.config import CONFIG, DEFAULT
 
 SCHEMA = {"$schema": "https://json-schema.org/draft/2020-12/schema", **CONFIG.schema}
-TABLE = re.compile(r"(<!-- settings: (.*) -->\n).*?(<!-- end -->\n)", re.S)
+TABLE = re.compile(r"(<!-- settings: ([a-z ]+) -->\n).*?(<!-- end -->\n)", re.S)
 
 
 def with_tables(page: str) -> str:
@@ -28,14 +28,20 @@ def with_tables(page: str) -> str:
 
     def table(found: re.Match) -> str:
         sections = found[2].split()
-        rows = [row for section, *row in lines if section in sections]
-        head = ["setting", "default", "meaning"]
+        rows = [row[1:] for row in lines if row[0] in sections]
+        column = "default"
         if sections == ["datasets"]:
-            head, rows = ["setting", "of", "meaning"], list(_of_a_data_set())
-        cells = [head, ["---"] * 3, *rows]
-        return found[1] + "".join(f"| {' | '.join(row)} |\n" for row in cells) + found[3]
+            column, rows = "of", list(_of_a_data_set())
+        head = f"| setting | {column} | meaning |\n|---|---|---|\n"
+        return found[1] + head + "".join(f"| {' | '.join(row)} |\n" for row in rows) + found[3]
 
     return TABLE.sub(table, page)
+
+
+def _meaning(field: dataclasses.Field) -> str:
+    words = [f"`{word}`" for word in field.metadata["kind"].schema.get("enum", ())]
+    choice = f"{', '.join(words[:-1])} or {words[-1]}: " if words else ""
+    return choice + field.metadata["meaning"]
 
 
 def _settings(of: type, default: dict, prefix: str = "") -> Iterator[tuple[str, ...]]:
@@ -43,11 +49,11 @@ def _settings(of: type, default: dict, prefix: str = "") -> Iterator[tuple[str, 
     for field in dataclasses.fields(of):  # type: ignore[arg-type]
         kind, name, value = field.metadata["kind"], f"{prefix}{field.name}", default.get(field.name)
         if kind.of:
-            yield from _settings(kind.of, value, f"{name}.")
+            yield from _settings(kind.of, value or {}, f"{name}.")
         elif name not in ("datasets", "figures"):
-            shown = f"`{json.dumps(value, ensure_ascii=False)}`".replace('"', "")
+            shown = f"`{json.dumps(value)}`".replace('"', "") if value is not None else "–"
             section = prefix.partition(".")[0] or "config"
-            yield section, f"`{name}`", shown, field.metadata["meaning"]
+            yield section, f"`{name}`", shown, _meaning(field)
 
 
 def _of_a_data_set() -> Iterator[tuple[str, ...]]:
@@ -57,7 +63,7 @@ def _of_a_data_set() -> Iterator[tuple[str, ...]]:
     own = [field for field in fields if field.name in vars(Entry)["__annotations__"]]
     for field in own:
         sources = ", ".join(name for name in SOURCES if field.name in SOURCES[name].settings)
-        yield f"`{field.name}`", sources or "all", field.metadata["meaning"]
+        yield f"`{field.name}`", sources or "all", _meaning(field)
     others = ", ".join(f"`{field.name}`" for field in fields if field not in own)
     yield others, "all", "its own, instead of the global ones"
 
