@@ -4,29 +4,34 @@ from collections.abc import Sequence
 
 from ntkcond.jobs import kernel, sgd, spectrum
 from ntkcond.jobs.costs import FLOAT64, INTERPRETER, Work
-from ntkcond.jobs.settings import given
+from ntkcond.jobs.settings import Config, SpeedOnLoss, given
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
 
 path = "results/speed/{dataset}/{loss}/width{width}.h5"
 
 
-names = {"loss": lambda config: config.speed.losses}
+def losses(config: Config) -> dict[str, SpeedOnLoss]:
+    """Those that networks of fig_speed are trained on."""
+    values = given(config.speed)
+    return {key: values[key] for key in values if isinstance(values[key], SpeedOnLoss)}
+
+
+names = {"loss": losses}
 
 
 def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
-    speed = data.config.speed
-    return [{"loss": loss, "width": str(m)} for loss in speed.losses for m in speed.widths]
+    widths = data.config.speed.widths
+    return [{"loss": loss, "width": str(m)} for loss in losses(data.config) for m in widths]
 
 
 def settings(data: DataSet, loss: str, width: str) -> dict:
     """Thresholds in descending order."""
-    speed = data.config.speed
-    others = {"widths", *speed.losses}
+    chosen, others = losses(data.config), {"widths", *losses(data.config)}
     return {
-        **{key: value for key, value in given(speed).items() if key not in others},
-        "learning_rates": sorted(map(float, speed.losses[loss].learning_rates)),
-        "thresholds": sorted(map(float, speed.losses[loss].thresholds), reverse=True),
+        **{key: value for key, value in given(data.config.speed).items() if key not in others},
+        "learning_rates": sorted(map(float, chosen[loss].learning_rates)),
+        "thresholds": sorted(map(float, chosen[loss].thresholds), reverse=True),
         "convention": data.training.convention,
         "bias": data.training.bias,
         "block": data.experiment.block,

@@ -186,9 +186,9 @@ def _check_dataset(config: Config, name: str) -> None:
     source, settings = SOURCES[known], given(entry)
     of_some = set().union(*(other.settings for other in SOURCES.values()))
     for key in settings:
-        allowed = names_of(Entry) - of_some | source.settings
+        allowed = {*names_of(Entry)} - of_some | source.settings
         require_known(key, allowed, f"{where}.{key}: {name} has no such setting.")
-    for key in given(entry.training).keys() - names_of(Training):
+    for key in given(entry.training).keys() - {*names_of(Training)}:
         raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
     for key in sorted(source.required, reverse=True):
         if settings.get(key, "all") == "all":
