@@ -20,7 +20,7 @@ def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
 
 
 def settings(data: DataSet, width: str) -> dict:
-    """At widths of fig_evolution alone, at the learning rate of each depth alone."""
+    """At widths of fig_evolution alone: the learning rate of each depth alone."""
     values = {key: value for key, value in vars(data.config.descent).items() if key != "widths"}
     values |= {key: value for key, value in vars(data.network).items() if key in names_of(Training)}
     rules = ["common", "own"] if int(width) == data.experiment.width else ["own"]
@@ -28,7 +28,7 @@ def settings(data: DataSet, width: str) -> dict:
 
 
 def need(block: int, features: int, depth: int, width: int) -> Need:
-    """Weights and gradients, an NTK at the start and one on the way, with their eigenvectors."""
+    """An NTK at the start and one on the way, with their eigenvectors."""
     ntk = kernel.need(block, block, features, depth, width)
     return ntk._replace(bytes=ntk.bytes + 6 * FLOAT64 * block**2)
 
@@ -36,8 +36,7 @@ def need(block: int, features: int, depth: int, width: int) -> Need:
 def work(
     block: int, features: int, depths: Sequence[int], width: int, seeds: int, rules: int, steps: int
 ) -> Work:
-    """A forward and a backward pass for each step of each run, of the deepest network; NTKs on the
-    way and their eigenvalues."""
+    """Passes of each step of each run, of the deepest network; NTKs on the way, their spectra."""
     depth = max(depths)
     passes = 6 * steps * block * (width * features + depth * width**2)
     ntk = kernel.operations(block, features, depth, width) + spectrum.operations(block)

@@ -13,7 +13,7 @@ from ntkcond.run.errors import UserError
 @dataclass(frozen=True)
 class Kind:
     """must: completes "… is not allowed; it must be …". allows: whether a value is of this kind,
-    but for its entries; typed: checks these, and gives the typed value. of: a record's dataclass."""
+    but for its entries; typed: checks these, and gives the typed value. of: of a record."""
 
     must: str
     schema: dict[str, Any]

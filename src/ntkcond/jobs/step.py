@@ -48,15 +48,15 @@ class Step:
     """What `ntkcond.steps.NAME` makes, takes and costs: the names of these that `jobs/NAME.py` has.
     Functions get the data set and, but for `serves` to `chosen`, the job's other wildcards.
 
-    takes: steps whose files it reads, by options of these names, where they serve the data set. raw:
-    files below data_dir that it finds by itself; folder: one there whose state counts; chosen:
+    takes: steps whose files it reads, by options of these names, where they serve the data set.
+    raw: files below data_dir that it finds by itself; folder: one there whose state counts; chosen:
     modules that it picks by its settings. files: the user's, by option. settings: options that
     determine the output; unrecorded: options that do not. jobs: wildcards of the jobs that an
     artefact takes for a data set; the option in its SPEC may choose which, as in sweep/width.
-    lists: for each such choice the figure whose data sets these are; else the artefact's own. names:
-    values of wildcards that no other step has; those without are numbers. need, work, file_bytes:
-    of those sizes that are their parameters (`Request`); sizes: those that settings do not say.
-    largest: samples that a job computes with at once; side_by_side: how many jobs share a machine.
+    lists: for each such choice the figure whose data sets these are; else the artefact's own.
+    names: values of wildcards of no other step; those without are numbers. need, work, file_bytes:
+    of sizes that are their parameters (`Request`); sizes: those that settings do not say. largest:
+    samples that a job computes with at once; side_by_side: how many jobs share a machine.
     gpu_as_cores: how many cores a GPU is as fast as. kept_by: the setting that keeps its files."""
 
     path: str
@@ -92,7 +92,6 @@ class Step:
 
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
-    """The settings of a network and its seeds."""
     seeds = data.experiment.seeds
     return {"activation": network, "depth": int(depth), "seeds": seeds, **vars(data.network)}
 
@@ -100,12 +99,10 @@ def network_settings(data: DataSet, network: str, depth: str) -> dict:
 def networks(data: DataSet, which: str) -> Iterator[dict[str, str]]:
     """Jobs for all activations and depths."""
     for network in data.config.activations:
-        for depth in data.experiment.depths:
-            yield {"network": network, "depth": str(depth)}
+        yield from ({"network": network, "depth": str(depth)} for depth in data.experiment.depths)
 
 
 def block(data: DataSet, network: str, depth: str) -> int | None:
-    """The largest NTK."""
     return data.block
 
 
@@ -126,11 +123,9 @@ class Request:
 
     @property
     def ranks(self) -> int:
-        """MPI ranks, or 0."""
         return self.data.engine.ranks if self.step.mpi else 0
 
     def memory(self) -> int | None:
-        """Bytes."""
         need = self.need()
         cuda = self.data.config.device == "cuda" and "device" in self.step.unrecorded
         return need and need.bytes + (costs.CUDA if cuda else 0)
@@ -145,7 +140,6 @@ class Request:
         return costs.megabytes(memory and memory // among, attempt)
 
     def minutes(self, cores: float, attempt: int) -> int:
-        """`runtime`."""
         return costs.minutes(self.work(), cores, attempt)
 
     def threads(self, cores: int | None) -> int:
@@ -156,8 +150,7 @@ class Request:
         if cores and self.step.side_by_side:
             return max(1, cores // self.step.side_by_side(self.data))
         largest = self.step.largest(self.data, **self.wildcards)
-        small = largest is not None and largest <= SMALL
-        return 1 if small else cores or CLUSTER_THREADS
+        return 1 if largest is not None and largest <= SMALL else cores or CLUSTER_THREADS
 
     def _at_sizes(self, function: Callable[..., T] | None) -> T | None:
         """The function at those sizes of the job that are its parameters; lists by their length."""

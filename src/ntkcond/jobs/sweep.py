@@ -28,8 +28,7 @@ names = {"sweep": lambda config: lists}
 
 
 def jobs(data: DataSet, sweep: str) -> Iterator[dict[str, str]]:
-    """Over all activations, over widths, over n; at infinite width, for figure 2; of the first
-    layer alone, for Thm 5.1."""
+    """Over activations, widths, n; at infinite width; of the first layer alone, for Thm 5.1."""
     networks = {
         "activations": list(ACTIVATIONS),
         "infinite": data.config.activations,
@@ -41,8 +40,7 @@ def jobs(data: DataSet, sweep: str) -> Iterator[dict[str, str]]:
 
 
 def has_infinite_width(data: DataSet, network: str) -> bool:
-    """Whether the NTK at infinite width is known: norm 1, a linear network, or a homogeneous
-    activation without biases."""
+    """Whether that NTK is known: norm 1, linear, or homogeneous without biases."""
     activation = ACTIVATIONS[network]
     any_norm = activation.linear or (activation.degree is not None and not data.network.bias)
     return any_norm or "unit_norm" in data.settings
@@ -96,8 +94,7 @@ def sizes(data: DataSet, **wildcards: str) -> dict:
 def need(
     block: int, blocks: int | None, samples: int, features: int, depth: int, width: int
 ) -> Need:
-    """The closest pair of the samples in so many blocks, None for all samples; then NTKs in memory,
-    one after the other, and their eigenvalues; of the largest."""
+    """The closest pair of so many blocks, None for all samples; then the largest NTK's spectrum."""
     ntk = kernel.need(block, samples, features, depth, width)
     searched = samples if blocks is None else min(samples, blocks * block)
     # at infinite width: bands of K, and samples as they are, divided by their norms, and distinct
@@ -112,8 +109,7 @@ def work(
     block: int, blocks: int | None, samples: int, features: int, depths: Sequence[int], width: int,
     seeds: int, linear: bool = False, infinite: bool = False,
 ) -> Work:  # fmt: skip
-    """NTKs and their eigenvalues, all of the largest n; none is written. blocks: at most, None for
-    all. linear: see `spectrum.work`. infinite: whether every width is."""
+    """NTKs and their spectra, all of the largest n. infinite: whether every width is."""
     operations = 0.0
     for depth in depths:
         is_linear = linear or depth == 0

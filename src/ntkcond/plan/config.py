@@ -48,8 +48,8 @@ def typed(config: dict) -> Config:
 
 
 def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
-    """`typed`, with what depends on data sets and files. start: folder in which relative paths
-    start. scan: whether to read the folders of corpora."""
+    """`typed`, and what depends on data sets and files. start: folder of relative paths. scan:
+    whether to read the folders of corpora."""
     config = typed(raw)
     for name in config.datasets:
         _check_dataset(config, name)
@@ -74,8 +74,7 @@ def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
 
 def complete(config: dict, from_default: bool = False) -> None:
     """In place: text, as --config gives it, in YAML's types; without what is null. from_default:
-    with the default config's settings where it has none. Raises UserError for text that is no
-    YAML."""
+    over the default config. Raises UserError for text that is no YAML."""
     for key in config:
         config[key] = _in_types_of_yaml(config[key], [key])
     if from_default:
@@ -121,12 +120,10 @@ def from_yaml(text: str | bytes, where: str) -> object:
 
 
 def resolved(path: str, start: Path | str) -> Path:
-    """A path of the config."""
     return Path(start, Path(path).expanduser())
 
 
 def source_of(config: Config, name: str) -> str:
-    """Which known data set it is."""
     entry = config.datasets[name]
     return entry.source or (CUSTOM if entry.file else name)
 
@@ -149,15 +146,13 @@ def experiment(config: Config, name: str) -> Experiment:
 
 
 def training(config: Config, name: str) -> Training:
-    """From the data set's training settings, else the global ones, else the network of its NTKs.
-    Learning rates in ascending order."""
+    """Its own, else the global one, else the network of its NTKs. Learning rates ascend."""
     own = config.datasets[name].training
     values = part(Training, experiment(config, name), config.training, own)
     return dataclasses.replace(values, learning_rates=sorted(map(float, values.learning_rates)))
 
 
 def data_set(config: Config, name: str) -> DataSet:
-    """The data set, for its jobs."""
     entry, settings = config.datasets[name], dataset_settings(config, name)
     source = SOURCES[settings["source"]]
     samples: int | None = settings["samples"]
@@ -268,5 +263,4 @@ def _check_file(where: str, name: str, start: Path | str) -> None:
 
 
 def corpus_folder(config: Config, name: str, data_dir: Path | str) -> Path:
-    """Folder of the data set's corpus, below the folder of raw files."""
     return Path(data_dir, folder(data_set(config, name)))
