@@ -15,9 +15,7 @@ from ntkcond.plan.config import (
     complete,
     data_set,
     dataset_settings,
-    experiment,
     source_of,
-    training,
     typed,
 )
 from ntkcond.plan.graph import Graph
@@ -263,26 +261,26 @@ def test_every_job_is_known_without_the_plain_network():
 
 def test_a_data_set_overrides_global_settings_for_itself():
     config = changed("datasets.digits.width", 64)
-    assert vars(experiment(typed(config), "digits")) == {
+    assert vars(data_set(typed(config), "digits").experiment) == {
         "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
         "prove_smallest": False, "trainable": "all", "bias": 0,
     }  # fmt: skip
-    assert experiment(typed(config), "synthetic").width == DEFAULT["width"]
+    assert data_set(typed(config), "synthetic").experiment.width == DEFAULT["width"]
 
 
 def test_a_data_set_overrides_training_for_itself():
     config = changed("datasets.digits.training", {"epochs": 7, "learning_rates": [4, 0.5]})
-    own = training(typed(config), "digits")
+    own = data_set(typed(config), "digits").training
     assert (own.epochs, own.learning_rates) == (7, [0.5, 4])  # from small to large
     assert own.batch == DEFAULT["training"]["batch"]
-    assert training(typed(config), "mnist").epochs == DEFAULT["training"]["epochs"]
+    assert data_set(typed(config), "mnist").training.epochs == DEFAULT["training"]["epochs"]
     for path, value, width in (
         ("seeds", [1], DEFAULT["width"]),
         ("datasets.mnist.width", 64, 64),
         ("datasets.mnist.training", {"width": 32}, 32),
         ("training.width", 16, 16),
     ):
-        assert training(typed(changed(path, value)), "mnist").width == width
+        assert data_set(typed(changed(path, value)), "mnist").training.width == width
 
 
 def test_one_source_can_be_shown_at_two_sizes():

@@ -73,27 +73,28 @@ def either(must: str, word: str, other: Kind) -> Kind:
 
 def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool = False) -> Kind:
     """same: whether entries may be equal."""
-    schema = {"type": "array", "minItems": least, "maxItems": most, "uniqueItems": not same}
 
     def allows(value: Any) -> bool:
         is_long = isinstance(value, list) and least <= len(value) <= most
         return is_long and (same or all(v not in value[:i] for i, v in enumerate(value)))
 
     def typed(value: list, where: str) -> list:
-        return [item.check(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+        return [item.check(v, f"{where}[{i}]") for i, v in enumerate(value)]
 
-    return Kind(must, {**schema, "items": item.schema}, allows, typed)
+    size = {"minItems": least, "maxItems": most, "uniqueItems": not same}
+    schema = {"type": "array", **size, "items": item.schema}
+    return Kind(must, schema, allows, typed)
 
 
 def mapping(name: Kind, item: Kind, must: str, least: int = 0) -> Kind:
     """From names to values of one kind."""
-    entries = {"propertyNames": name.schema, "additionalProperties": item.schema}
-    schema = {"type": "object", "minProperties": least, **entries}
 
     def typed(value: dict, where: str) -> dict:
         names = [name.check(key, where) for key in value]
         return {key: item.check(value[key], f"{where}.{shown_key(key)}") for key in names}
 
+    entries = {"propertyNames": name.schema, "additionalProperties": item.schema}
+    schema = {"type": "object", "minProperties": least, **entries}
     return Kind(must, schema, lambda value: isinstance(value, dict) and len(value) >= least, typed)
 
 

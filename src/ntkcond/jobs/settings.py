@@ -48,7 +48,8 @@ ADDRESSES = list_of(text("an address", r"https?://\S+"), "a list of addresses", 
 NORMALISE = choice("utterance", "speaker", "global", "none")
 _PATH, _NAME = r"[^{}\x00-\x1f\x7f]+", "[A-Za-z][A-Za-z0-9_-]{0,39}"  # Snakemake takes { }
 _NO_BRACES = "without {, } and line breaks in its path"
-FOLDER, LABELS = (text(f"a {what}, {_NO_BRACES}", _PATH) for what in ("folder", "file of phones"))
+FOLDER = text(f"a folder for raw files, {_NO_BRACES}", _PATH)
+LABELS = text(f"a file of phone labels, {_NO_BRACES}", _PATH)
 FILE = text(f"a .npy, .npz or .h5 file, {_NO_BRACES}", _PATH)
 PYTHON = text(f"a Python file, {_NO_BRACES}", rf"{_PATH}\.py")
 _NAMED = "a name of letters, digits, _ and -, at most 40, that begins with a letter"
@@ -59,7 +60,7 @@ SHOWN = list_of(text("the name of a data set"), "a list of at least one data set
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
+class Protocol:  # a data set may have its own, as of Network and Engine
     seeds: Whole = SEEDS("initialisations of the network; the authors' seeds")
     depths: Whole = DEPTHS("numbers of hidden layers, L; 0 is the linear model")
     block: Count = COUNT("samples in one NTK, n; `all`: one NTK of all samples")
@@ -76,8 +77,7 @@ class Network:  # beside activation and depth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(Network, Protocol):
-    """Of NTKs."""
+class Experiment(Network, Protocol): ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +87,7 @@ class Engine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """SGD on one data set."""
-
+class Training:  # of one data set
     depths: Whole = DEPTHS("numbers of hidden layers")
     activation: str = ACTIVATION("one activation")
     width: int = FROM_1("neurons in each hidden layer; else the data set's", None)
@@ -105,11 +103,11 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllTraining(Training):
-    """With what is one for all data sets."""
-
+class AllTraining(Training):  # and what is one for all data sets
     rate_for: str = choice("depth", "dataset")("one best rate for each depth, or for all")
-    checkpoint_minutes: float = MINUTES("a killed run resumes from its last checkpoint")
+    checkpoint_minutes: float = MINUTES(
+        "a killed run resumes from a checkpoint; 0: one for each epoch"
+    )
     thresholds: Numbers = NUMBERS("training losses of `table_epochs`: how many epochs until each?")
 
 
@@ -173,9 +171,7 @@ class Speed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Engine, Experiment):
-    """A data set; None is what is not given."""
-
+class Entry(Engine, Experiment):  # of a data set; what is not given is None
     source: str = SOURCE("which data set it is, if its name does not say so")
     samples: Count = COUNT("number of training samples, or `all`")
     seed: int = SEED("of the choice and the order of the samples")
@@ -220,7 +216,6 @@ class Config(Engine, Experiment):
 
 
 def names_of(of: type) -> list[str]:
-    """Of its settings."""
     return [field.name for field in dataclasses.fields(of)]
 
 

@@ -141,29 +141,21 @@ def dataset_settings(config: Config, name: str) -> dict:
     return {"source": source, **{key: values[key] for key in keys}}
 
 
-def experiment(config: Config, name: str) -> Experiment:
-    return part(Experiment, config, config.datasets[name])
-
-
-def training(config: Config, name: str) -> Training:
-    """Its own, else the global one, else the network of its NTKs. Learning rates ascend."""
-    own = config.datasets[name].training
-    values = part(Training, experiment(config, name), config.training, own)
-    return dataclasses.replace(values, learning_rates=sorted(map(float, values.learning_rates)))
-
-
 def data_set(config: Config, name: str) -> DataSet:
+    """With what applies to it: its own settings, else the global ones; for training, else those of
+    its NTKs. Learning rates ascend."""
     entry, settings = config.datasets[name], dataset_settings(config, name)
-    source = SOURCES[settings["source"]]
-    samples: int | None = settings["samples"]
-    if settings["samples"] == "all":
+    source, samples = SOURCES[settings["source"]], settings["samples"]
+    if samples == "all":
         samples = source.samples and source.samples - settings.get("hold_out", 0)
+    training = part(Training, config, entry, config.training, entry.training)
+    rates = sorted(map(float, training.learning_rates))
     return DataSet(
         config=config,
         settings=settings,
-        experiment=experiment(config, name),
+        experiment=part(Experiment, config, entry),
         engine=part(Engine, config, entry),
-        training=training(config, name),
+        training=dataclasses.replace(training, learning_rates=rates),
         network=part(Network, config, entry),
         samples=samples,
         test_samples=settings.get("hold_out", source.test_samples),
@@ -200,30 +192,24 @@ def _check_dataset(config: Config, name: str) -> None:
     scale = entry.scale
     if scale and not scale[0] < scale[1]:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
-    stop, lowest = training(config, name).stop_below, min(config.training.thresholds)
+    data = data_set(config, name)
+    stop, lowest = data.training.stop_below, min(config.training.thresholds)
     if stop > lowest and name in config.figures.get("fig3", ()):
         raise UserError(
             f"training.stop_below: {stop} ends the runs of {name} before the loss {lowest} of"
             " training.thresholds. Lower it, or raise that threshold"
         )
-    data = data_set(config, name)
     if entry.shape and data.features and math.prod(entry.shape) != data.features:
         values = math.prod(entry.shape)
         raise UserError(f"{where}.shape: {entry.shape} has {values} values, not {data.features}")
-    _check_sizes(data, name, source.samples or math.inf)
-
-
-def _check_sizes(data: DataSet, name: str, available: float) -> None:
     held_out, samples = data.settings.get("hold_out", 0), data.settings["samples"]
-    rest = available - held_out
+    rest = (source.samples or math.inf) - held_out
     if rest < 2:
-        problem = f"{held_out} of the {available} samples leaves fewer than two. Lower it"
-        raise UserError(f"datasets.{name}.hold_out: {problem}")
+        problem = f"{held_out} of the {source.samples} samples leaves fewer than two. Lower it"
+        raise UserError(f"{where}.hold_out: {problem}")
     if samples != "all" and samples > rest:
-        raise UserError(
-            f"datasets.{name}.samples: {samples} is more than the {rest} training samples of"
-            f" {name}. Lower it, or use all"
-        )
+        problem = f"{samples} is more than the {rest} training samples of {name}"
+        raise UserError(f"{where}.samples: {problem}. Lower it, or use all")
     if data.samples is not None:
         block, _ = blocks_of(data.samples, data.experiment.block, name)
         if data.engine.engine == "scalapack":
