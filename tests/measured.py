@@ -18,6 +18,7 @@ from scipy.stats import ttest_1samp
 
 from ntkcond.artefacts.claims import counts
 from ntkcond.jobs.kernel import file_bytes
+from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from prose import ROOT, UNITS, Quantity, Value
 
@@ -560,7 +561,7 @@ def rows_of_requests() -> Iterator[str]:
         line = f"| {words} |"
         for rule in ("kernel", "spectrum", "closest_pair"):
             job = {"dataset": name, "network": "relu", "depth": "10"}
-            request = Graph(settings, ROOT).request(rule, job)
+            request = Graph(typed(settings), ROOT).request(rule, job)
             threads = request.threads(cores=None)
             megabytes, minutes = request.megabytes(attempt=1), request.minutes(threads, attempt=1)
             line += f" {{={megabytes} MB}}, {{={minutes} min}}"

@@ -71,7 +71,7 @@ def run_all(folder: Path) -> Ran:
     before = Path.cwd()
     os.chdir(folder)  # as Snakemake does
     try:
-        graph = Graph(config, folder)
+        graph = Graph(settings.typed(config), folder)
         wanted = [graph.job(name) for name in SPECS if name not in LONG]
         wanted += [graph.job("dataset", dataset=name) for name in OWN["datasets"]]
         jobs = {job.outputs: job for last in wanted for job in graph.upstream(last)}.values()

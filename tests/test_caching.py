@@ -60,7 +60,7 @@ def expected(project: Path, runs: str, *targets: str) -> dict[str, int]:
     before = Path.cwd()
     os.chdir(project)
     try:
-        graph = Graph(config, project)
+        graph = Graph(settings.typed(config), project)
         wanted = [graph.maker(path) for path in targets or graph.targets()]
         jobs = list(dict.fromkeys(each for job in wanted for each in graph.upstream(job)))
     finally:

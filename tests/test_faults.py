@@ -123,7 +123,7 @@ def graph_of(project: Path) -> Graph:
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
     settings.complete(config)
-    return Graph(config, project)
+    return Graph(settings.typed(config), project)
 
 
 def left(project: Path) -> list[str]:

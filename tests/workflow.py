@@ -139,7 +139,7 @@ class Forks:
 
 @functools.cache
 def snakemakes() -> Forks:
-    return Forks("snakemake.cli", "h5py", "jsonschema", "psutil", "pandas", "yaml")
+    return Forks("snakemake.cli", "h5py", "psutil", "pandas", "yaml")
 
 
 def snakemake(

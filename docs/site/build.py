@@ -6,12 +6,15 @@ Pages lie in the site as in the repository, so that links between them are the s
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from ntkcond.plan.schema import SCHEMA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -50,6 +53,7 @@ def main() -> None:
     if built.returncode or given.links:
         sys.exit(built.returncode)
     shutil.rmtree(given.output / ".doctrees")
+    (given.output / "config.schema.json").write_text(json.dumps(SCHEMA), "utf-8")
     if (given.results / "report.html").is_file():
         shutil.copy(given.results / "report.html", given.output)
     print(f"ntkcond: the site is in {given.output}/index.html")

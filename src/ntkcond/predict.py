@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     for rule in dict.fromkeys(one.rule for one in costs):
         print(_row(rule, [one for one in costs if one.rule == rule]))
     print(_row("in all", costs).rpartition("  ")[0].rstrip())
-    if not question.settings["keep_kernels"]:
+    if not question.settings.keep_kernels:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
     unknown = [one.name for one in costs if one.unknown]
     if unknown:

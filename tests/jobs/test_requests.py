@@ -22,6 +22,7 @@ from ntkcond.jobs import (
     sweep,
 )
 from ntkcond.jobs.step import Request
+from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from ntkcond.run.errors import UserError
 from workflow import ROOT
@@ -61,7 +62,7 @@ def config(**overlay) -> dict:
 
 
 def request(settings: dict, rule: str, wildcards: dict) -> Request:
-    return Graph(settings, ROOT).request(rule, wildcards)
+    return Graph(typed(settings), ROOT).request(rule, wildcards)
 
 
 def of(dataset: str = "mnist", network: str = "relu", depth: int = 4, **more: str) -> dict:

@@ -1,7 +1,6 @@
 """Each computing step describes itself, and nothing else names it."""
 
 import ast
-import copy
 import inspect
 from dataclasses import fields
 
@@ -11,6 +10,7 @@ import yaml
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Step
+from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from small_results import STEPS as RUN
 from workflow import ROOT
@@ -56,7 +56,7 @@ def test_every_computing_rule_has_requests():
 
 def test_sizes_are_known_by_name():
     """A misspelt parameter that has a default would never be given."""
-    graph = Graph(copy.deepcopy(CONFIG), ROOT)
+    graph = Graph(typed(CONFIG), ROOT)
     jobs = {job.rule: job for name in SPECS for job in graph.upstream(graph.job(name))}
     optional = {"linear", "prove_smallest", "infinite", "together", "hours"}
     for rule in STEPS.keys() & jobs.keys():

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
@@ -25,6 +26,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan import config as plan_config
 from ntkcond.plan import question
+from ntkcond.plan.schema import SCHEMA
 from ntkcond.plan.workflow import FIRST, Plan
 from ntkcond.run.errors import UserError
 from workflow import ROOT, copy_of_the_project, snakemake
@@ -33,7 +35,6 @@ CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
 DRY_RUNS = int(os.environ.get("NTKCOND_TEST_DRY_RUNS", 2))
 VERSION = importlib.metadata.version("ntkcond")
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-SCHEMA = yaml.safe_load(plan_config.SCHEMA.read_text("utf-8"))
 MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}
 MANY["suppress_health_check"] = list(HealthCheck)
 MANY["phases"] = [Phase.generate, Phase.shrink]
@@ -67,8 +68,6 @@ def schema_at(place: Place) -> dict:
     for key in place:
         others = node.get("items" if isinstance(key, int) else "additionalProperties") or {}
         node = dict(node.get("properties", {}).get(key, others))
-        while "$ref" in node:
-            node |= SCHEMA["$defs"][node.pop("$ref").rpartition("/")[2]]
     return node
 
 
@@ -113,6 +112,29 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
                 inside[last] = old
         changes.append((*above, last))
     return config, changes
+
+
+def is_number(checker: object, value: object) -> bool:
+    """Finite: JSON has no nan, which is above no minimum and below none."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def is_whole(checker: object, value: object) -> bool:
+    """2.0 is one by JSON Schema, but no depth in the name of a file."""
+    return type(value) is int
+
+
+DRAFT = jsonschema.Draft202012Validator
+TYPES = DRAFT.TYPE_CHECKER.redefine_many({"number": is_number, "integer": is_whole})
+VALIDATOR = jsonschema.validators.extend(DRAFT, type_checker=TYPES)(SCHEMA)
+
+
+@settings(max_examples=10 * CONFIGS, **MANY)
+@given(changed_configs())
+def test_the_check_and_the_json_schema_agree(changed):
+    config, _ = changed
+    with pytest.raises(UserError) if not VALIDATOR.is_valid(config) else contextlib.nullcontext():
+        plan_config.typed(config)
 
 
 WORKFLOW = SimpleNamespace(

@@ -11,15 +11,15 @@ from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs import sweep
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan.config import (
-    SCHEMA,
     check,
     complete,
     data_set,
     dataset_settings,
-    experiment,
-    training,
+    source_of,
+    typed,
 )
 from ntkcond.plan.graph import Graph
+from ntkcond.plan.schema import SCHEMA
 from ntkcond.run.errors import UserError
 from ntkcond.training.learning_rates import READINGS
 from ntkcond.training.sgd import CONVENTIONS, LOSSES
@@ -52,7 +52,7 @@ def test_the_overlays_are_allowed(overlay):
 
 
 def swept(config: dict, name: str, dataset: str, network: str) -> dict:
-    return sweep.settings(data_set(config, dataset), name, network)
+    return sweep.settings(data_set(typed(config), dataset), name, network)
 
 
 def test_sweeps_take_what_fits_the_data_set():
@@ -203,7 +203,7 @@ def records(entry: dict) -> list:
     complete(config)
     if entry.get("source") != "librispeech":  # whose files are not here
         check(config, ROOT)
-    graph = Graph(config, ROOT)
+    graph = Graph(typed(config), ROOT)
     jobs = [*graph.upstream(graph.job("fig2")), *graph.upstream(graph.job("fig3"))]
     return [(job.rule, job.outputs, dict(job.settings), dict(job.inputs)) for job in jobs]
 
@@ -228,8 +228,8 @@ def test_what_is_set_of_speech_can_be_taken_back(setting):
 
 
 def test_every_optional_setting_can_be_taken_back():
-    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))["$defs"]
-    assert schema["dataset"]["properties"].keys() == {
+    entry = SCHEMA["properties"]["datasets"]["additionalProperties"]
+    assert entry["properties"].keys() == {
         *OFF, *OF_SPEECH, "file", "mirrors", "ranks", "shape",
     }  # fmt: skip
 
@@ -253,7 +253,7 @@ def test_a_missing_setting_is_named():
 
 
 def test_every_job_is_known_without_the_plain_network():
-    graph = Graph(changed("architectures.names", ["residual"]), ROOT)
+    graph = Graph(typed(changed("architectures.names", ["residual"])), ROOT)
     made = [path for job in graph.upstream(graph.job("fig2")) for path in job.outputs]
     assert "results/kernels/digits/relu/depth1.h5" in made
     assert all(graph.maker(path) for path in made)
@@ -261,32 +261,35 @@ def test_every_job_is_known_without_the_plain_network():
 
 def test_a_data_set_overrides_global_settings_for_itself():
     config = changed("datasets.digits.width", 64)
-    assert experiment(config, "digits") == {
+    assert vars(data_set(typed(config), "digits").experiment) == {
         "seeds": DEFAULT["seeds"], "width": 64, "depths": DEFAULT["depths"], "block": 48,
         "prove_smallest": False, "trainable": "all", "bias": 0,
     }  # fmt: skip
-    assert experiment(config, "synthetic")["width"] == DEFAULT["width"]
+    assert data_set(typed(config), "synthetic").experiment.width == DEFAULT["width"]
 
 
 def test_a_data_set_overrides_training_for_itself():
     config = changed("datasets.digits.training", {"epochs": 7, "learning_rates": [4, 0.5]})
-    own = training(config, "digits")
-    assert (own["epochs"], own["learning_rates"]) == (7, [0.5, 4])  # from small to large
-    assert own["batch"] == DEFAULT["training"]["batch"]
-    assert training(config, "mnist")["epochs"] == DEFAULT["training"]["epochs"]
-    assert training(config, "mnist")["width"] == DEFAULT["width"]
-    assert training(changed("datasets.mnist.width", 64), "mnist")["width"] == 64
-    assert training(changed("datasets.mnist.training", {"width": 32}), "mnist")["width"] == 32
-    assert training(changed("training.width", 16), "mnist")["width"] == 16
+    own = data_set(typed(config), "digits").training
+    assert (own.epochs, own.learning_rates) == (7, [0.5, 4])  # from small to large
+    assert own.batch == DEFAULT["training"]["batch"]
+    assert data_set(typed(config), "mnist").training.epochs == DEFAULT["training"]["epochs"]
+    for path, value, width in (
+        ("seeds", [1], DEFAULT["width"]),
+        ("datasets.mnist.width", 64, 64),
+        ("datasets.mnist.training", {"width": 32}, 32),
+        ("training.width", 16, 16),
+    ):
+        assert data_set(typed(changed(path, value)), "mnist").training.width == width
 
 
 def test_one_source_can_be_shown_at_two_sizes():
     config = changed("datasets.mnist_small", {"source": "mnist", "samples": 1000})
     config["figures"]["fig2"].append("mnist_small")
-    check(config, ROOT)
-    assert dataset_settings(config, "mnist_small")["source"] == "mnist"
-    assert data_set(config, "mnist_small").samples == 1000
-    assert data_set(config, "mnist").samples == 60000
+    checked = check(config, ROOT)
+    assert dataset_settings(checked, "mnist_small")["source"] == "mnist"
+    assert data_set(checked, "mnist_small").samples == 1000
+    assert data_set(checked, "mnist").samples == 60000
 
 
 def test_every_activation_of_the_registry_may_be_named():
@@ -295,14 +298,13 @@ def test_every_activation_of_the_registry_may_be_named():
 
 
 def test_the_schema_knows_the_conventions_and_readings_of_the_code():
-    known = yaml.safe_load(SCHEMA.read_text("utf-8"))["$defs"]["training"]["properties"]
-    assert known["convention"]["enum"] == list(CONVENTIONS)
-    assert known["loss"]["enum"] == list(LOSSES)
-    assert known["rate_for"]["enum"] == list(READINGS)
+    known = SCHEMA["properties"]["training"]["properties"]
+    for name, words in {"convention": CONVENTIONS, "loss": LOSSES, "rate_for": READINGS}.items():
+        assert list(known[name]["enum"]) == list(words)
 
 
 def test_the_default_config_has_every_data_set_that_the_code_knows():
-    there = {dataset_settings(DEFAULT, name)["source"] for name in DEFAULT["datasets"]}
+    there = {source_of(typed(DEFAULT), name) for name in DEFAULT["datasets"]}
     assert there == SOURCES.keys() - {"custom"}
 
 
@@ -314,7 +316,7 @@ def speech_config(data_dir, **settings) -> dict:
 
 
 def test_a_set_of_speech_takes_what_it_does_not_say_from_the_recipe():
-    own = dataset_settings(speech_config("data"), "speech")
+    own = dataset_settings(typed(speech_config("data")), "speech")
     assert (own["mel"], own["splice"], own["features"]) == (48, 16, 768)
     assert (own["subset"], own["normalise"]) == ("train-clean-100", "global")
 

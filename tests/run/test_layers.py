@@ -247,7 +247,7 @@ def test_what_jobs_say_again_of_computed_code_is_the_same():
 
 PLANTED = [
     ("networks/mlp.py", "from ntkcond.ntk import rank"),
-    ("ntk/spectrum.py", "from ntkcond.plan.config import SCHEMA"),
+    ("ntk/spectrum.py", "from ntkcond.plan.schema import SCHEMA"),
     ("ntk/spectrum.py", "from ntkcond.training import sgd"),
     ("training/sgd.py", "import ntkcond.run.need"),
     ("datasets/samples.py", "def f():\n    from ntkcond.networks.mlp import MLP"),
@@ -293,7 +293,7 @@ def test_a_planted_number_of_run_is_found(copy, line, name):
     [
         ("datasets/source.py", "datasets.registry"),
         ("run/descriptions.py", "artefacts.registry"),
-        ("networks/mlp.py", "plan.graph"),
+        ("networks/activations.py", "plan.graph"),
         ("plan/freshness.py", "plan.workflow"),
     ],
 )

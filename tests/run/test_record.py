@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from ntkcond.run import record
 from ntkcond.run.files import write_hdf5
@@ -138,7 +139,7 @@ def test_the_files_of_an_artefact_share_a_record():
 def test_steps_record_what_the_graph_expects(ran, monkeypatch):
     """The two sides of provenance: what a step was run with, and what the config asks for."""
     monkeypatch.chdir(ran.folder)
-    graph = Graph(ran.config, ran.folder)
+    graph = Graph(typed(ran.config), ran.folder)
     for job in ran.jobs:
         for output in job.outputs:
             found = record.read(output)

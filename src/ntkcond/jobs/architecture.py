@@ -1,9 +1,10 @@
 """NTKs of torch modules beside the paper's networks: a job for each data set and architecture."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ntkcond.jobs import spectrum
 from ntkcond.jobs.costs import FILTER, FLOAT64, INTERPRETER, TORCH, Work
+from ntkcond.jobs.settings import Config
 from ntkcond.jobs.step import DataSet
 from ntkcond.networks.architectures import ON_IMAGES, seen_as
 from ntkcond.run.need import Need
@@ -14,10 +15,8 @@ MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
 ALONE = 4  # samples run alone in the same module
 
 
-def architectures(config: Mapping) -> dict[str, str]:
-    """Names of the networks of fig_architectures, each with the file of a user's own, or ""."""
-    chosen = config["architectures"]
-    return {**dict.fromkeys(chosen["names"], ""), **chosen["own"]}
+def architectures(config: Config) -> list[str]:
+    return [*config.architectures.names, *config.architectures.own]
 
 
 names = {"architecture": architectures}
@@ -30,19 +29,19 @@ def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
 
 
 def files(data: DataSet, architecture: str) -> dict[str, str]:
-    file = architectures(data.config)[architecture]
-    return {"file": file} if file else {}
+    own = data.config.architectures.own
+    return {"file": own[architecture]} if architecture in own else {}
 
 
 def settings(data: DataSet, architecture: str) -> dict:
-    chosen = data.config["architectures"]
+    chosen = data.config.architectures
     return {
         "architecture": architecture,
-        **{key: chosen[key] for key in ("activations", "depths", "width", "seeds")},
-        "block": data.experiment["block"],
-        "blocks": chosen["blocks"],
+        **{key: getattr(chosen, key) for key in ("activations", "depths", "width", "seeds")},
+        "block": data.experiment.block,
+        "blocks": chosen.blocks,
         **({"shape": list(data.shape)} if data.shape else {}),
-        **({"bias": chosen["bias"]} if architecture == "biases" else {}),
+        **({"bias": chosen.bias} if architecture == "biases" else {}),
     }
 
 
@@ -53,8 +52,7 @@ def sizes(data: DataSet, architecture: str) -> dict:
 
 
 def need(block: int, samples: int, features: int, depth: int, width: int, pixels: int) -> Need:
-    """Gradients of a block as torch modules give them, in parts if they are many; those of a few
-    samples run alone; a kernel and its eigenvalues."""
+    """Gradients of a block, in parts if they are many; of a few samples; an NTK's spectrum."""
     size, positions = (FILTER if pixels else 1), max(1, pixels)
     weights = (width * features + depth * width**2) * size
     activations = (4 * depth + size) * width * positions
@@ -70,7 +68,6 @@ def work(
     block: int, blocks: int, features: int, depths: Sequence[int], width: int, seeds: int,
     activations: int, pixels: int,
 ) -> Work:  # fmt: skip
-    """Gradients and products of every kernel, and its eigenvalues; explicit gradients at worst."""
     operations = 0.0
     for depth in depths:
         weights = (width * features + depth * width**2) * (FILTER if pixels else 1)

@@ -12,7 +12,7 @@ PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 
 
 def need(samples: int, features: int, depth: int, width: int) -> Need:
-    """Finding the closest pair: the factors of all samples, float32 coordinates, a few tiles."""
+    """The factors of all samples, float32 coordinates, a few tiles."""
     what = f"the closest pair among {samples} samples at depth {depth}, width {width}"
     coordinates = FLOAT32 * samples * COORDINATES + PAIR_TILES
     computing = factors_bytes(samples, features, depth, width) + coordinates
@@ -20,8 +20,7 @@ def need(samples: int, features: int, depth: int, width: int) -> Need:
 
 
 def work(samples: int, features: int, depth: int, width: int, seeds: int) -> Work:
-    """The closest pair among all samples, for every seed: factors, their products with landmarks,
-    two passes over all pairs' coordinates, and the remaining pairs, as many as for MNIST."""
+    """Factors, products with landmarks, two passes over all pairs' coordinates, some pairs left."""
     gradient = features + 2 * depth * width  # entries of its factors
     pairs = samples * (samples + 1024) / 2
     per_pair = 4 * COORDINATES + 0.04 * gradient

@@ -34,15 +34,12 @@ UNKNOWN_MINUTES = 240
 
 
 class Work(NamedTuple):
-    """Float64 operations, and bytes read and written."""
-
-    operations: float
-    bytes: float
+    operations: float  # in float64
+    bytes: float  # read and written
 
 
 def megabytes(need: int | None, attempt: int) -> int:
-    """`mem_mb` of a job that needs so many bytes; doubled at each further attempt, since a job
-    killed for its memory does not report how much it needed."""
+    """`mem_mb` of a job that needs so many bytes, doubled at each further attempt."""
     known = UNKNOWN_MEGABYTES if need is None else math.ceil((MARGIN * need + SNAKEMAKE) / 10**6)
     return known * 2 ** (attempt - 1)
 
@@ -62,16 +59,14 @@ def propagation(features: int, depth: int, width: int) -> float:
 
 
 def factors_bytes(n: int, features: int, depth: int, width: int) -> int:
-    """Inputs, activations and back-propagated vectors of every layer, one more while they are made,
-    and weights, in float64."""
+    """Inputs, activations and back-propagated vectors of every layer, one more, and weights."""
     weights = width * features + depth * width**2
     return FLOAT64 * (n * features + weights + (2 * depth + 2) * n * width)
 
 
 def errors_bytes(n: int, features: int, depth: int, width: int) -> int:
-    """Following the errors of some samples through all layers: preactivations, slopes and what
-    arrives at each, their noise in float32, and weights in float32; for a linear network's inputs
-    as many basis vectors, and the stacked layers."""
+    """Errors of some samples in all layers: preactivations, slopes and what arrives, their noise
+    and weights in float32; basis vectors of a linear network's inputs, and the stacked layers."""
     rows = max(min(n, AT_ONCE), NOISE)
     weights = width * features + depth * width**2
     stack = 3 * FLOAT64 * features * (features + depth * width)

@@ -25,7 +25,6 @@ def _source(data: DataSet) -> Source:
 
 
 def settings(data: DataSet) -> dict:
-    """Mirrors change nothing."""
     return {key: data.settings[key] for key in data.settings if key not in (*FILES, "mirrors")}
 
 
@@ -42,8 +41,7 @@ def chosen(data: DataSet) -> tuple[str, ...]:
 
 
 def largest(data: DataSet) -> int | None:
-    """Audio is decoded by all cores."""
-    return None if _source(data).corpus else 0
+    return None if _source(data).corpus else 0  # all cores decode audio
 
 
 def sizes(data: DataSet) -> dict:
@@ -60,10 +58,8 @@ def need(available: int, features: int) -> Need:
 
 
 def work(available: int, features: int, hours: float = 0) -> Work:
-    """Reading, choosing, scaling and writing samples: a few passes over them. All audio is decoded
-    and turned into frames."""
-    values = available * features
-    audio = 3600 * hours
+    """A few passes over all samples; all audio becomes frames."""
+    values, audio = available * features, 3600 * hours
     return Work(20 * values + AUDIO_OPERATIONS * audio, 4 * FLOAT64 * values + AUDIO_BYTES * audio)
 
 

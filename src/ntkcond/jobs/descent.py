@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ntkcond.jobs import kernel, spectrum
 from ntkcond.jobs.costs import FLOAT64, Work
+from ntkcond.jobs.settings import Training, names_of
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
 
@@ -14,20 +15,20 @@ WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.wat
 
 def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
     """At the data set's width; with descent/widths also at those of fig_evolution."""
-    more = data.config["descent"]["widths"] if which else ()
-    return [{"width": str(width)} for width in sorted({data.experiment["width"], *more})]
+    more = data.config.descent.widths if which else ()
+    return [{"width": str(width)} for width in sorted({data.experiment.width, *more})]
 
 
 def settings(data: DataSet, width: str) -> dict:
-    """At widths of fig_evolution alone, at the learning rate of each depth alone."""
-    values = {key: value for key, value in data.config["descent"].items() if key != "widths"}
-    values |= {key: value for key, value in data.network.items() if key in data.training}
-    rules = ["common", "own"] if int(width) == data.experiment["width"] else ["own"]
-    return {**values, "block": data.experiment["block"], "width": int(width), "rules": rules}
+    """At widths of fig_evolution alone: the learning rate of each depth alone."""
+    values = {key: value for key, value in vars(data.config.descent).items() if key != "widths"}
+    values |= {key: value for key, value in vars(data.network).items() if key in names_of(Training)}
+    rules = ["common", "own"] if int(width) == data.experiment.width else ["own"]
+    return {**values, "block": data.experiment.block, "width": int(width), "rules": rules}
 
 
 def need(block: int, features: int, depth: int, width: int) -> Need:
-    """Weights and gradients, an NTK at the start and one on the way, with their eigenvectors."""
+    """An NTK at the start and one on the way, with their eigenvectors."""
     ntk = kernel.need(block, block, features, depth, width)
     return ntk._replace(bytes=ntk.bytes + 6 * FLOAT64 * block**2)
 
@@ -35,8 +36,7 @@ def need(block: int, features: int, depth: int, width: int) -> Need:
 def work(
     block: int, features: int, depths: Sequence[int], width: int, seeds: int, rules: int, steps: int
 ) -> Work:
-    """A forward and a backward pass for each step of each run, of the deepest network; NTKs on the
-    way and their eigenvalues."""
+    """Passes of each step of each run, of the deepest network; NTKs on the way, their spectra."""
     depth = max(depths)
     passes = 6 * steps * block * (width * features + depth * width**2)
     ntk = kernel.operations(block, features, depth, width) + spectrum.operations(block)

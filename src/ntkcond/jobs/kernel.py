@@ -15,15 +15,14 @@ CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
-    return {**network_settings(data, network, depth), "block": data.experiment["block"]}
+    return {**network_settings(data, network, depth), "block": data.experiment.block}
 
 
 def need(
     block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
 ) -> Need:
-    """Computing NTKs: the factors of one block, what bounds their errors, and a few tiles; K itself
-    goes to its file. linear: all gradients have one factor, as those of a network without hidden
-    layers."""
+    """The factors of one block, what bounds their errors, and a few tiles; K goes to its file.
+    linear: all gradients have one factor."""
     what = f"the NTK of {block} samples at depth {depth}, width {width}"
     computing = (
         costs.factors_bytes(block, features, 0 if linear else depth, width)
@@ -35,8 +34,7 @@ def need(
 
 
 def file_bytes(block: int, samples: int, seeds: int) -> int:
-    """Size of a kernel file: every seed's and block's (n, n) float64 matrix; of a large one the
-    tiles on and below the diagonal."""
+    """Every seed's and block's (n, n) float64 matrix; of a large one tiles of its lower half."""
     entries = block**2
     if block >= BY_HALF_FROM:
         rows, columns = CHUNK
@@ -46,8 +44,8 @@ def file_bytes(block: int, samples: int, seeds: int) -> int:
 
 
 def operations(n: int, features: int, depth: int, width: int) -> float:
-    """Forward and backward passes, and two products a layer for each pair of samples
-    (`ntkcond.ntk.empirical`); tiles on the diagonal, at most 192 wide on a CPU, in full."""
+    """Passes, and two products a layer for each pair of samples (`ntkcond.ntk.empirical`); tiles on
+    the diagonal, at most 192 wide on a CPU, in full."""
     pairs = n * (n + min(n, 192)) / 2
     passes = n * costs.propagation(features, depth, width)
     return pairs * 2 * (features + 2 * depth * width) + passes
@@ -57,7 +55,6 @@ def work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int,
     linear: bool = False,
 ) -> Work:  # fmt: skip
-    """The NTK of every seed and block, written to its file. linear: see `need`."""
     per_kernel = operations(block, features, 0 if linear else depth, width)
     if linear:
         per_kernel += 2 * block * features**2

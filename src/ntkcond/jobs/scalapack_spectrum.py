@@ -19,11 +19,11 @@ CHOLESKY = 0.46  # operations over n³, over ranks of one machine (docs/measured
 
 
 def serves(data: DataSet) -> bool:
-    return data.engine["engine"] == "scalapack"
+    return data.engine.engine == "scalapack"
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
-    return {**spectrum.settings(data, network, depth), "block": data.experiment["block"]}
+    return {**spectrum.settings(data, network, depth), "block": data.experiment.block}
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -39,8 +39,7 @@ def entries_of_rank(block: int, ranks: int) -> int:
 
 
 def least_ranks(block: int, ranks: int = 1) -> int:
-    """How many ScaLAPACK needs for an NTK, from so many on. Not every larger number will do: a
-    prime has them in one row."""
+    """How many ScaLAPACK needs, from so many on. A larger prime may not do: all are in one row."""
     ranks = max(ranks, block**2 // INDEX_LIMIT)
     while entries_of_rank(block, ranks) > INDEX_LIMIT:
         ranks += 1
@@ -48,8 +47,7 @@ def least_ranks(block: int, ranks: int = 1) -> int:
 
 
 def require_ranks(ranks: int, block: int) -> None:
-    """Raises UserError if one would have more than ScaLAPACK can count, and names a number that is
-    enough."""
+    """Raises UserError if one would have more than ScaLAPACK can count; it names enough ranks."""
     if entries_of_rank(block, ranks) > INDEX_LIMIT:
         raise UserError(
             f"ranks: {ranks} {'is' if ranks == 1 else 'are'} too few for an NTK of {block} samples."
@@ -61,9 +59,8 @@ def require_ranks(ranks: int, block: int) -> None:
 def need(
     block: int, features: int, depth: int, width: int, ranks: int, linear: bool = False
 ) -> Need:
-    """The spectrum of an NTK over so many ranks, of all together: on each its entries, and the
-    factors of their rows and columns; on rank 0 Lanczos' vectors and, of a linear network, all
-    samples. Before, rank 0 alone looks for equal samples."""
+    """Of all ranks together: on each its entries, and the factors of their rows and columns; on
+    rank 0 Lanczos' vectors, a linear network's samples, and before, all of them for comparison."""
     rows, columns = (_share(block, count) for count in grid(ranks))
     hidden = 0 if linear else depth
     factors = sum(costs.factors_bytes(n, features, hidden, width) for n in (rows, columns))
@@ -91,8 +88,7 @@ def work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int, ranks: int,
     linear: bool = False, prove_smallest: bool = False,
 ) -> Work:  # fmt: skip
-    """Kernels and their spectra by MPI ranks: each sample is read and passes through the network on
-    all ranks of one row and of one column."""
+    """Each sample is read and passes the network on all ranks of one row and of one column."""
     blocks, singular = samples // block, linear and block > features
     computing = kernel.operations(block, features, 0 if linear else depth, width)
     times = sum(grid(ranks))

@@ -14,11 +14,11 @@ FLOAT32_ADVANTAGE = 5
 
 
 def jobs(data: DataSet, which: str = "") -> list[dict[str, str]]:
-    return [{"depth": str(depth)} for depth in data.training["depths"]]
+    return [{"depth": str(depth)} for depth in data.training.depths]
 
 
 def settings(data: DataSet, depth: str) -> dict:
-    values = {key: value for key, value in data.training.items() if key != "depths"}
+    values = {key: value for key, value in vars(data.training).items() if key != "depths"}
     return {"depth": int(depth), **values}
 
 
@@ -26,8 +26,8 @@ def need(
     samples: int, features: int, test_samples: int, depth: int, width: int, batch: int,
     together: int = 1,
 ) -> Need:  # fmt: skip
-    """Training so many networks together: all samples, twice while they are read; weights, in
-    float64 at first; activations and slopes of a batch, and a few layers of test samples."""
+    """All samples, twice while they are read; of each network weights, in float64 at first, a
+    batch's activations and slopes, and a few layers of test samples."""
     weights = width * features + depth * width**2  # at most as many outputs as neurons
     per_batch = batch * (2 * features + (2 * depth + 4) * width)
     per_run = FLOAT32 * (per_batch + 4 * TEST_ROWS * width) + (FLOAT32 + 2 * FLOAT64) * weights
@@ -43,7 +43,7 @@ def work(
     samples: int, test_samples: int, features: int, depth: int, width: int, seeds: int,
     learning_rates: int, epochs: int,
 ) -> Work:  # fmt: skip
-    """All training and testing: for each weight 6 operations a sample, 2 a test sample."""
+    """For each weight 6 operations a sample, 2 a test sample."""
     weights = features * width + depth * width**2
     operations = seeds * learning_rates * epochs * (6 * samples + 2 * test_samples) * weights
     return Work(operations / FLOAT32_ADVANTAGE, 2 * 4 * (samples + test_samples) * features)
@@ -51,4 +51,4 @@ def work(
 
 def side_by_side(data: DataSet) -> int:
     """All jobs of figure 3."""
-    return sum(len(jobs(data.other(name))) for name in data.config["figures"]["fig3"])
+    return sum(len(jobs(data.other(name))) for name in data.config.figures["fig3"])

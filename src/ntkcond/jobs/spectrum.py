@@ -17,17 +17,16 @@ EIGENVALUES, CHOLESKY, LARGEST, LANCZOS = 5, 0.31, 440, 2300
 
 
 def serves(data: DataSet) -> bool:
-    return data.engine["engine"] == "local"
+    return data.engine.engine == "local"
 
 
 def settings(data: DataSet, network: str, depth: str) -> dict:
     values = network_settings(data, network, depth)
-    return {**values, **({"prove_smallest": True} if data.experiment["prove_smallest"] else {})}
+    return {**values, **({"prove_smallest": True} if data.experiment.prove_smallest else {})}
 
 
 def solver_bytes(n: int) -> int:
-    """A small kernel and two copies; half of a large one, overwritten, a product for one of its
-    panels, a band of it while it is read, and Lanczos' vectors."""
+    """A small kernel and two copies; half of a large one, a panel's product, a band, vectors."""
     if n < BY_HALF_FROM:
         return FLOAT64 * 3 * n**2
     return FLOAT64 * (n * (n + PANEL) // 2 + PANEL * n + 4 * PANEL**2 + 30 * n)
@@ -55,10 +54,9 @@ def work(
     block: int, samples: int, features: int, depth: int, width: int, seeds: int,
     linear: bool = False, prove_smallest: bool = False,
 ) -> Work:  # fmt: skip
-    """Eigenvalues of every kernel, all or the extreme ones; the factor that replaces K in linear
-    networks, for each kernel and once a seed, and the rank of the inputs. linear: then a large
-    kernel of more samples than features is singular, and has no Cholesky factor. prove_smallest:
-    large ones are read again for a second."""
+    """Eigenvalues of every kernel; of linear networks also the factor that replaces K, and the rank
+    of the inputs. A linear large kernel of more samples than features is singular, and has no
+    Cholesky factor. prove_smallest: large ones are read again for a second."""
     blocks = samples // block
     singular = linear and block > features
     per_kernel, reads = operations(block, singular), 1

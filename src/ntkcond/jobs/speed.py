@@ -1,43 +1,50 @@
 """How fast networks learn, and their NTKs at the start: a job for each data set, loss and width."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ntkcond.jobs import kernel, sgd, spectrum
 from ntkcond.jobs.costs import FLOAT64, INTERPRETER, Work
+from ntkcond.jobs.settings import Config, SpeedOnLoss, given
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
 
 path = "results/speed/{dataset}/{loss}/width{width}.h5"
 
 
-def losses(config: Mapping) -> list[str]:
-    """Those that networks of fig_speed are trained on: with settings of their own."""
-    return [key for key, value in config["speed"].items() if isinstance(value, dict)]
+def losses(config: Config) -> dict[str, SpeedOnLoss]:
+    """Those that networks of fig_speed are trained on."""
+    values = given(config.speed)
+    return {key: values[key] for key in values if isinstance(values[key], SpeedOnLoss)}
 
 
 names = {"loss": losses}
 
 
 def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
-    widths = data.config["speed"]["widths"]
+    widths = data.config.speed.widths
     return [{"loss": loss, "width": str(m)} for loss in losses(data.config) for m in widths]
 
 
 def settings(data: DataSet, loss: str, width: str) -> dict:
     """Thresholds in descending order."""
-    others = {"widths", *losses(data.config)}
-    values = {key: value for key, value in data.config["speed"].items() if key not in others}
-    for key, numbers in data.config["speed"][loss].items():
-        values[key] = sorted(map(float, numbers), reverse=key == "thresholds")
-    values |= {key: data.training[key] for key in ("convention", "bias")}
-    return {**values, "block": data.experiment["block"], "loss": loss, "width": int(width)}
+    chosen, others = losses(data.config), {"widths", *losses(data.config)}
+    return {
+        **{key: value for key, value in given(data.config.speed).items() if key not in others},
+        "learning_rates": sorted(map(float, chosen[loss].learning_rates)),
+        "thresholds": sorted(map(float, chosen[loss].thresholds), reverse=True),
+        "convention": data.training.convention,
+        "bias": data.training.bias,
+        "block": data.experiment.block,
+        "loss": loss,
+        "width": int(width),
+    }
 
 
 def sizes(data: DataSet, loss: str, width: str) -> dict:
     """Those that it trains on."""
     assert data.samples and data.block
-    samples = data.config["speed"]["samples"]
-    trained = data.samples if samples == "all" else min(data.samples, samples)
+    samples = data.config.speed.samples
+    trained = min(data.samples, samples) if isinstance(samples, int) else data.samples
     return {"samples": trained, "block": min(data.block, trained)}
 
 

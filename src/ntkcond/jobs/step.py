@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ntkcond.jobs import costs
 from ntkcond.jobs.costs import Work
+from ntkcond.jobs.settings import Config, Engine, Experiment, Network, Training
 from ntkcond.run.need import Need
 
 T = TypeVar("T")
@@ -18,19 +19,17 @@ CLUSTER_THREADS = 8  # most nodes have as many cores, and soon have them free
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set of a config, with the settings that apply to it.
+    """A data set of a config, with what applies to it.
 
-    settings: those of its file; experiment, engine, training: of NTKs, their spectra and SGD;
-    network: of a network, beside activation and depth. samples, features: None if the config does
-    not determine them. shape: of a sample, channels first; empty if they are no images.
-    other: a data set of the same config, by its name."""
+    settings: of its file. samples, features: None if the config does not determine them. shape: of
+    a sample, channels first; empty if they are no images. other: a data set of the same config."""
 
-    config: Mapping[str, Any]
+    config: Config
     settings: Mapping[str, Any]
-    experiment: Mapping[str, Any]
-    engine: Mapping[str, Any]
-    training: Mapping[str, Any]
-    network: Mapping[str, Any]
+    experiment: Experiment
+    engine: Engine
+    training: Training
+    network: Network
     samples: int | None
     test_samples: int
     features: int | None
@@ -40,8 +39,8 @@ class DataSet:
     @property
     def block(self) -> int | None:
         """Samples of an NTK."""
-        block = self.experiment["block"]
-        return self.samples if block == "all" else block
+        block = self.experiment.block
+        return block if isinstance(block, int) else self.samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +48,15 @@ class Step:
     """What `ntkcond.steps.NAME` makes, takes and costs: the names of these that `jobs/NAME.py` has.
     Functions get the data set and, but for `serves` to `chosen`, the job's other wildcards.
 
-    path: of its output, with wildcards. takes: steps whose files it reads, each by an option of
-    that name, where they serve the data set; serves: whether it has jobs for a data set. raw: files
-    below data_dir that it finds by itself; folder: one there whose state counts; chosen: modules
-    that it picks by its settings. files: the user's, by option. settings: options that determine
-    the output; unrecorded: options that do not.
-
-    jobs: wildcards of the jobs that an artefact takes for a data set; the option in its SPEC may
-    choose which, as in sweep/width. lists: for each such choice the entry of the config's
-    `figures` that lists the data sets; without it, the artefact's own does. names: of
-    wildcards that no other step has, their values in a config; those that nobody names are numbers.
-
-    need, work, file_bytes: functions of those sizes that are their parameters (`Request`); sizes:
-    those that settings do not say. largest: samples that a job computes with at once, None if
-    unknown; side_by_side: how many of its jobs share a machine. mpi: whether it is MPI ranks.
+    takes: steps whose files it reads, by options of these names, where they serve the data set.
+    raw: files below data_dir that it finds by itself; folder: one there whose state counts; chosen:
+    modules that it picks by its settings. files: the user's, by option. settings: options that
+    determine the output; unrecorded: options that do not. jobs: wildcards of the jobs that an
+    artefact takes for a data set; the option in its SPEC may choose which, as in sweep/width.
+    lists: for each such choice the figure whose data sets these are; else the artefact's own.
+    names: values of wildcards of no other step; those without are numbers. need, work, file_bytes:
+    of sizes that are their parameters (`Request`); sizes: those that settings do not say. largest:
+    samples that a job computes with at once; side_by_side: how many jobs share a machine.
     gpu_as_cores: how many cores a GPU is as fast as."""
 
     path: str
@@ -76,7 +70,7 @@ class Step:
     unrecorded: tuple[str, ...] = ("device",)
     jobs: Callable[[DataSet, str], Iterable[dict[str, str]]] | None = None
     lists: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, Callable[[Mapping], Iterable[str]]] = field(default_factory=dict)
+    names: Mapping[str, Callable[[Config], Iterable[str]]] = field(default_factory=dict)
     sizes: Callable[..., dict] = lambda data, **wildcards: {}
     need: Callable[..., Need] | None = None
     work: Callable[..., Work] | None = None
@@ -88,87 +82,77 @@ class Step:
 
     @functools.cached_property
     def wildcards(self) -> list[str]:
-        """In their order in the path."""
         return re.findall(r"{(\w+)}", self.path)
 
     @functools.cached_property
     def regex(self) -> re.Pattern[str]:
-        """The path with wildcards as groups; a name of a data set or network has no slash."""
+        """The path with wildcards as groups."""
         return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.path)))
 
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
-    """The settings of a network and its seeds."""
-    seeds = data.experiment["seeds"]
-    return {"activation": network, "depth": int(depth), "seeds": seeds, **data.network}
+    seeds = data.experiment.seeds
+    return {"activation": network, "depth": int(depth), "seeds": seeds, **vars(data.network)}
 
 
 def networks(data: DataSet, which: str) -> Iterator[dict[str, str]]:
     """Jobs for all activations and depths."""
-    for network in data.config["activations"]:
-        for depth in data.experiment["depths"]:
-            yield {"network": network, "depth": str(depth)}
+    for network in data.config.activations:
+        yield from ({"network": network, "depth": str(depth)} for depth in data.experiment.depths)
 
 
 def block(data: DataSet, network: str, depth: str) -> int | None:
-    """The largest NTK."""
     return data.block
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a job requests, from the sizes in the config alone. wildcards: without the data set."""
+    """What a job requests, by the config alone. None: the config does not determine the samples or
+    features. wildcards: without the data set."""
 
     step: Step
     data: DataSet
     wildcards: Mapping[str, str]
 
     def need(self) -> Need | None:
-        """Memory; None if the config does not determine the samples and features."""
         return self._at_sizes(self.step.need)
 
     def work(self) -> Work | None:
-        """What the job computes, reads and writes; None as in `need`."""
         return self._at_sizes(self.step.work)
 
     @property
     def ranks(self) -> int:
-        """MPI ranks; 0 of a job without."""
-        return self.data.engine["ranks"] if self.step.mpi else 0
+        return self.data.engine.ranks if self.step.mpi else 0
 
     def memory(self) -> int | None:
-        """Bytes; None as in `need`."""
         need = self.need()
-        cuda = self.data.config["device"] == "cuda" and "device" in self.step.unrecorded
+        cuda = self.data.config.device == "cuda" and "device" in self.step.unrecorded
         return need and need.bytes + (costs.CUDA if cuda else 0)
 
     def file_bytes(self) -> int:
-        """Size of the job's file: of samples and kernels; others are small, and count as 0."""
+        """Of samples and kernels; others are small, and count as 0."""
         return self._at_sizes(self.step.file_bytes) or 0
 
     def megabytes(self, attempt: int, among: int = 1) -> int:
-        """`mem_mb`; or that of each of so many ranks."""
+        """`mem_mb`; of each of so many ranks."""
         memory = self.memory()
         return costs.megabytes(memory and memory // among, attempt)
 
     def minutes(self, cores: float, attempt: int) -> int:
-        """`runtime`."""
         return costs.minutes(self.work(), cores, attempt)
 
     def threads(self, cores: int | None) -> int:
-        """Threads that serve one job and leave some for others; of MPI ranks all together here, of
-        each elsewhere. cores: of this machine; None if jobs run on others."""
+        """Of one job, which leaves some for others; of MPI ranks all together here, of each
+        elsewhere. cores: of this machine; None if jobs run on others."""
         if self.ranks:
             return self.ranks if cores else 1
         if cores and self.step.side_by_side:
             return max(1, cores // self.step.side_by_side(self.data))
         largest = self.step.largest(self.data, **self.wildcards)
-        small = largest is not None and largest <= SMALL
-        return 1 if small else cores or CLUSTER_THREADS
+        return 1 if largest is not None and largest <= SMALL else cores or CLUSTER_THREADS
 
     def _at_sizes(self, function: Callable[..., T] | None) -> T | None:
-        """The function at those sizes of the job that are its parameters: settings, lists by their
-        length, of depths also the largest; and what is known of the data set."""
+        """The function at those sizes of the job that are its parameters; lists by their length."""
         data = self.data
         if data.samples is None or data.features is None or function is None:
             return None
@@ -183,7 +167,7 @@ class Request:
             "samples": data.samples,
             "test_samples": data.test_samples,
             "features": data.features,
-            "ranks": data.engine["ranks"],
+            "ranks": data.engine.ranks,
             **self.step.sizes(data, **self.wildcards),
         }
         taken = inspect.signature(function).parameters

@@ -1,6 +1,7 @@
 """NTKs in memory over widths, n, activations …: a job for each sweep, data set and network."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ntkcond.jobs import closest_pair, kernel, spectrum
 from ntkcond.jobs.costs import FLOAT32, FLOAT64, Work
@@ -27,46 +28,44 @@ names = {"sweep": lambda config: lists}
 
 
 def jobs(data: DataSet, sweep: str) -> Iterator[dict[str, str]]:
-    """Over all activations, over widths, over n; at infinite width, for figure 2; of the first
-    layer alone, for Thm 5.1."""
+    """Over activations, widths, n; at infinite width; of the first layer alone, for Thm 5.1."""
     networks = {
         "activations": list(ACTIVATIONS),
-        "infinite": data.config["activations"],
+        "infinite": data.config.activations,
         "first_layer": ["relu"],
-    }.get(sweep, [data.config["sweeps"]["activation"]])
+    }.get(sweep, [data.config.sweeps.activation])
     for network in networks:
         if sweep != "infinite" or has_infinite_width(data, network):
             yield {"sweep": sweep, "network": network}
 
 
 def has_infinite_width(data: DataSet, network: str) -> bool:
-    """Whether the NTK at infinite width is known: norm 1, a linear network, or a homogeneous
-    activation without biases."""
+    """Whether that NTK is known: norm 1, linear, or homogeneous without biases."""
     activation = ACTIVATIONS[network]
-    any_norm = activation.linear or (activation.degree is not None and not data.network["bias"])
+    any_norm = activation.linear or (activation.degree is not None and not data.network.bias)
     return any_norm or "unit_norm" in data.settings
 
 
 def settings(data: DataSet, sweep: str, network: str) -> dict:
     """sizes: n."""
-    defaults, sweeps = data.experiment, data.config["sweeps"]
+    defaults, sweeps = data.experiment, data.config.sweeps
     infinite = ["inf"] if has_infinite_width(data, network) else []
-    values = {
+    values: dict[str, Any] = {
         "activation": network,
-        **{key: value for key, value in data.network.items() if key != "width"},
-        "depths": defaults["depths"],
-        "widths": [defaults["width"], *infinite],
-        "sizes": [defaults["block"]],
-        "seeds": defaults["seeds"],
-        "blocks": sweeps["blocks"],
+        **{key: value for key, value in vars(data.network).items() if key != "width"},
+        "depths": defaults.depths,
+        "widths": [defaults.width, *infinite],
+        "sizes": [defaults.block],
+        "seeds": defaults.seeds,
+        "blocks": sweeps.blocks,
     }
     if sweep == "width":
-        widths = [*sweeps["widths"], *infinite]
-        values |= {"depths": sweeps["depths"], "widths": widths, "seeds": sweeps["seeds"]}
+        widths = [*sweeps.widths, *infinite]
+        values |= {"depths": sweeps.depths, "widths": widths, "seeds": sweeps.seeds}
     elif sweep == "samples":
-        sizes = [n for n in sweeps["sizes"] if data.samples is None or n <= data.samples]
-        values |= {"depths": sweeps["depths"], "widths": [defaults["width"]]}
-        values |= {"sizes": sizes or [data.samples], "seeds": sweeps["seeds"]}
+        sizes: list = [n for n in sweeps.sizes if data.samples is None or n <= data.samples]
+        values |= {"depths": sweeps.depths, "widths": [defaults.width]}
+        values |= {"sizes": sizes or [data.samples], "seeds": sweeps.seeds}
     elif sweep == "infinite":  # which depends on no seed
         values |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
     elif sweep == "first_layer":  # the network of Thm 5.1
@@ -95,8 +94,7 @@ def sizes(data: DataSet, **wildcards: str) -> dict:
 def need(
     block: int, blocks: int | None, samples: int, features: int, depth: int, width: int
 ) -> Need:
-    """The closest pair of the samples in so many blocks, None for all samples; then NTKs in memory,
-    one after the other, and their eigenvalues; of the largest."""
+    """The closest pair of so many blocks, None for all samples; then the largest NTK's spectrum."""
     ntk = kernel.need(block, samples, features, depth, width)
     searched = samples if blocks is None else min(samples, blocks * block)
     # at infinite width: bands of K, and samples as they are, divided by their norms, and distinct
@@ -111,8 +109,7 @@ def work(
     block: int, blocks: int | None, samples: int, features: int, depths: Sequence[int], width: int,
     seeds: int, linear: bool = False, infinite: bool = False,
 ) -> Work:  # fmt: skip
-    """NTKs and their eigenvalues, all of the largest n; none is written. blocks: at most, None for
-    all. linear: see `spectrum.work`. infinite: whether every width is."""
+    """NTKs and their spectra, all of the largest n. infinite: whether every width is."""
     operations = 0.0
     for depth in depths:
         is_linear = linear or depth == 0

@@ -1,14 +1,14 @@
 """The graph of jobs: which file comes from which, by which step, with which settings.
 
-The one description of it: the rules' `input:` and the provenance that a result should have both
-come from here. An artefact says in its SPEC what it takes.
+The rules' `input:` and the provenance that a result should have both come from here.
 """
 
 import functools
 import json
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import title
 from ntkcond.jobs.registry import STEPS
+from ntkcond.jobs.settings import Config
 from ntkcond.jobs.step import Request
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan import config as settings
@@ -30,9 +31,8 @@ RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the n
 @dataclass(frozen=True, eq=False)
 class Job:
     """How files are made. outputs: the first decides; inputs: by option of the step, results of
-    other jobs, or files from outside. settings: the step's other options. chosen: modules that the
-    step picks by them. raw: files from outside that the step finds by itself; folder: one whose
-    state counts."""
+    other jobs, or files from outside. settings: its other options. chosen: modules that it picks by
+    them. raw: files from outside that it finds by itself; folder: one whose state counts."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -45,44 +45,42 @@ class Job:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Dotted names of the modules that make the outputs."""
+        """That make the outputs."""
         step = "artefact" if self.rule in SPECS else self.rule
         return (f"ntkcond.steps.{step}", *self.chosen)
 
 
 class Graph:
-    """Every job that the config asks for, or that a path names. left_out: for a figure, those of
-    its data sets that it is drawn without (`ntkcond.plan.missing`). folder: a module's
-    prefix, in which results/ lies and jobs run."""
+    """Every job that the config asks for, or that a path names. left_out: data sets that a figure
+    is drawn without. folder: a module's prefix, in which results/ lies and jobs run."""
 
     def __init__(
         self,
-        config: dict,
+        config: Config,
         project: Path | str,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         folder: Path | str = "",
     ) -> None:
         figures = {
             figure: [name for name in names if name not in left_out.get(figure, ())]
-            for figure, names in config["figures"].items()
+            for figure, names in config.figures.items()
         }
-        self.config = {**config, "figures": figures}
+        self.config = replace(config, figures=figures)
         self.left_out = left_out
         self.project = project
         self.folder = Path(folder)
-        self.data_dir = self._in_project(config["data_dir"])
+        self.data_dir = self._in_project(config.data_dir)
         self.sha256_of = Remembered(RECORDED / "sha256.json", "sha256", sha256_of)
         self.is_whole = Remembered(RECORDED / "whole.json", "whole", is_whole, from_size=10**6)
         self._jobs: dict[str, Job] = {}
         self._data = functools.cache(functools.partial(settings.data_set, self.config))
 
     def without(self, left_out: Mapping[str, Sequence[str]]) -> "Graph":
-        """The same, with figures that lack data sets."""
         return Graph(self.config, self.project, left_out, self.folder)
 
     def job(self, rule: str, **wildcards: str) -> Job:
-        """The job of a rule for these wildcards, in their order in the path; of several rules for
-        one path, that which serves the data set."""
+        """wildcards: in their order in the path. Of several rules for one path, that which serves
+        the data set."""
         if rule in SPECS:
             outputs = (*(f"results/{rule}{s}" for s in SPECS[rule].files), _sidecar(rule))
         else:
@@ -108,7 +106,6 @@ class Graph:
         return None
 
     def maker_of(self, result: str) -> Job:
-        """`maker` of a file that a rule makes."""
         job = self.maker(result)
         assert job, f"no rule makes {result}"
         return job
@@ -118,10 +115,9 @@ class Graph:
         """Values of each wildcard that is no number."""
         named = [entry for step in STEPS.values() for entry in step.names.items()]
         own = {wildcard: values(self.config) for wildcard, values in named}
-        return {"dataset": self.config["datasets"], "network": ACTIVATIONS, **own}
+        return {"dataset": self.config.datasets, "network": ACTIVATIONS, **own}
 
     def _knows(self, wildcards: Mapping[str, str]) -> bool:
-        """Whether the config has what the wildcards name."""
         names = self.names
         return all(
             value in names[name] if name in names else value.isdecimal()
@@ -133,7 +129,6 @@ class Graph:
         return [rule for rule in STEPS if STEPS[rule].path == path and self.serves(rule, dataset)]
 
     def serves(self, rule: str, dataset: str) -> bool:
-        """Whether a computing rule has jobs for a data set."""
         return STEPS[rule].serves(self._data(dataset))
 
     @property
@@ -153,12 +148,10 @@ class Graph:
         yield from reversed(jobs.values())
 
     def makers(self, job: Job) -> list[Job]:
-        """Of its inputs."""
         paths = (path for files in job.inputs.values() for path in files)
         return [maker for path in paths if (maker := self.maker(path))]
 
     def at(self, path: str) -> Path:
-        """Where a file of the graph is."""
         return Path(self.folder, path)
 
     def name(self, path: str) -> str:
@@ -173,7 +166,6 @@ class Graph:
 
     def expected(self, job: Job, digest_of: Callable[[str], str]) -> dict:
         """The record that the job's outputs would get today. digest_of: of a result's record."""
-
         inputs = {
             option: {
                 input_name(path): digest_of(path) if self.maker(path) else self._sha256(path)
@@ -203,12 +195,11 @@ class Graph:
         ]
 
     def code(self, job: Job) -> dict:
-        """What of the job's record is known from its modules alone: code, versions, format."""
         return record(job.modules, {}, {})
 
     def content(self, job: Job) -> dict[str, str]:
-        """Digest of each file from outside by its name; the state of a folder; and a digest of the
-        order of an artefact's inputs, which Snakemake takes for a set."""
+        """Digests of files from outside; the state of a folder; the order of an artefact's inputs,
+        which Snakemake takes for a set."""
         if job.rule in SPECS:
             return {"order of inputs": short_digest(dict(job.inputs))}
         paths = [path for files in job.inputs.values() for path in files if not self.maker(path)]
@@ -218,13 +209,11 @@ class Graph:
         return files
 
     def request(self, rule: str, wildcards: Mapping[str, str]) -> Request:
-        """What a job of a computing rule requests."""
         step, data = STEPS[rule], self._data(wildcards["dataset"])
         named = {name: wildcards[name] for name in step.wildcards if name != "dataset"}
         return Request(step, data, named)
 
     def _computing(self, rule: str, dataset: str, **wildcards: str) -> dict:
-        """What a job takes, from its STEP."""
         step, data = STEPS[rule], self._data(dataset)
         inputs = {
             name: (STEPS[name].path.format(dataset=dataset, **wildcards),)
@@ -240,8 +229,6 @@ class Graph:
             "folder": step.folder and Path(self.data_dir, step.folder(data)),
         }
 
-    # Artefacts, from their SPEC.
-
     def _artefact(self, name: str) -> dict:
         spec = SPECS[name]
         inputs = {option: self._files(name, option) for option in spec.inputs}
@@ -250,29 +237,19 @@ class Graph:
         shown = {job.wildcards["dataset"] for job in makers if "dataset" in job.wildcards}
         shown |= set(self._shown(name)) if spec.datasets else set()
         missing = {name for figure in self.lists(name) for name in self.left_out.get(figure, ())}
-        missing = missing.union(
-            *(job.settings.get("about", {}).get("missing", []) for job in makers)
-        )
-        datasets = sorted(shown)
+        missing.update(*(job.settings.get("about", {}).get("missing", []) for job in makers))
         about: dict = {}
         if shown | missing:
             about["titles"] = {name: title(name) for name in sorted(shown | missing)}
         if missing:
             about["missing"] = sorted(missing)
         if spec.about:
-            about["datasets"] = {name: self._described(name, spec.about) for name in datasets}
-        return {
-            "inputs": inputs,
-            "settings": {
-                "artefact": name,
-                **({"settings": values} if values else {}),
-                **({"about": about} if about else {}),
-            },
-            "chosen": (f"ntkcond.artefacts.{name}",),
-        }
+            about["datasets"] = {name: self._described(name, spec.about) for name in sorted(shown)}
+        stated = {key: said for key, said in (("settings", values), ("about", about)) if said}
+        chosen = (f"ntkcond.artefacts.{name}",)
+        return {"inputs": inputs, "settings": {"artefact": name, **stated}, "chosen": chosen}
 
     def _files(self, name: str, option: str) -> tuple[str, ...]:
-        """Those of an input of a SPEC (`ntkcond.artefacts.spec.Spec`)."""
         if option == "artefacts":
             return tuple(_sidecar(other) for other, spec in SPECS.items() if spec.costs)
         if option in SPECS and option != name:
@@ -286,7 +263,7 @@ class Graph:
             raise UserError(f"artefacts/{name}.py: SPEC.inputs: {option} needs SPEC.datasets")
         paths = [
             step.path.format(dataset=dataset, **wildcards)
-            for dataset in self.config["figures"][figure]
+            for dataset in self.config.figures[figure]
             for wildcards in step.jobs(self._data(dataset), which)
         ]
         return tuple(dict.fromkeys(paths))  # each once
@@ -298,8 +275,8 @@ class Graph:
         lists = (STEPS[rule].lists.get(which) for rule, _, which in options if rule in STEPS)
         return {figure for figure in (*lists, spec.datasets) if figure}
 
-    def _shown(self, name: str) -> list[str]:
-        return self.config["figures"][SPECS[name].datasets]
+    def _shown(self, name: str) -> Sequence[str]:
+        return self.config.figures[SPECS[name].datasets or ""]
 
     def _setting(self, name: str, path: str) -> object:
         """training.rate_for: that setting of the config; datasets.*.source: that of each data set
@@ -308,15 +285,14 @@ class Graph:
         if every == "datasets.*":
             return {dataset: self._data(dataset).settings[key] for dataset in self._shown(name)}
         try:
-            return functools.reduce(lambda values, key: values[key], path.split("."), self.config)
-        except (KeyError, TypeError):
+            return operator.attrgetter(path)(self.config)
+        except AttributeError:
             raise UserError(f"SPEC.settings: the config has no setting {path}") from None
 
     def _described(self, dataset: str, kind: str) -> dict:
-        """All settings of a data set and of its experiment or training, for a figure to say what it
-        was made with."""
+        """Settings of a data set and of its experiment or training, for a figure to state."""
         data = self._data(dataset)
-        values = {**data.settings, **getattr(data, kind)}
+        values = {**data.settings, **vars(getattr(data, kind))}
         values.pop("mirrors", None)
         for key in values.keys() & {"file", "labels"}:  # which may lie elsewhere on another machine
             values[key] = Path(values[key]).name

@@ -15,16 +15,16 @@ from ntkcond.plan.graph import Graph
 
 def left_out(graph: Graph) -> dict[str, list[str]]:
     """For each figure that lacks any, the data sets that it is drawn without."""
-    if graph.config["missing"] != "skip":
+    if graph.config.missing != "skip":
         return {}
     lacking = {
         figure: [name for name in names if _lacking(graph, name)]
-        for figure, names in graph.config["figures"].items()
+        for figure, names in graph.config.figures.items()
     }
     return {
         figure: names
         for figure, names in lacking.items()
-        if names and len(names) < len(graph.config["figures"][figure])
+        if names and len(names) < len(graph.config.figures[figure])
     }
 
 
@@ -45,7 +45,7 @@ def _lacking(graph: Graph, name: str) -> list[str]:
     folder and its archive."""
     if graph.at(STEPS["dataset"].path.format(dataset=name)).exists():
         return []
-    source = SOURCES[settings.dataset_settings(graph.config, name)["source"]]
+    source = SOURCES[settings.source_of(graph.config, name)]
     if source.corpus:
         folder = settings.corpus_folder(graph.config, name, graph.data_dir)
         archives = [folder.with_name(f"{folder.name}.tar.gz")]

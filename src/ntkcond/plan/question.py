@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from ntkcond.jobs.settings import Config
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
@@ -17,7 +18,7 @@ class Question(NamedTuple):
     """settings: the config; path: the result, from --directory, which is now the current folder;
     job: its maker; missing: in words, the data sets without which freshness.graph is."""
 
-    settings: dict
+    settings: Config
     path: str
     job: Job
     freshness: Freshness
@@ -39,8 +40,7 @@ def parser(module: str, doc: str) -> argparse.ArgumentParser:
 def asked(arguments: argparse.Namespace) -> Question:
     """Raises UserError for a mistake in the config, or a file that no rule makes."""
     start = Path.cwd()
-    settings = _settings(start, arguments)
-    config.check(settings, start)
+    settings = config.check(_settings(start, arguments), start)
     if not Path(arguments.directory).is_dir():
         raise UserError(f"{arguments.directory}: no such folder. Correct --directory")
     os.chdir(arguments.directory)

@@ -12,6 +12,7 @@ out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attrib
 - `persistence.metadata`: what Snakemake has noted of a file.
 """
 
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -78,15 +79,15 @@ class Plan:
 
     @exit_on_mistake
     def __init__(self, workflow, config_: dict, version: str, project: Path | None) -> None:
-        self.workflow, self.config = workflow, config_
+        self.workflow = workflow
         self.start = project or Path()
         _require_code(self.start, version)
         self.is_first = self._note_who_is_first()
         config.complete(config_, from_default=project is None)
-        config.check(config_, self.start, scan=self.is_first)
-        if not self.is_first and config_["device"] == "auto":
-            config_["device"] = "cpu"  # a GPU that was not asked for may be someone else's
-        self.asked = self.graph = Graph(config_, self.start)
+        self.config = config.check(config_, self.start, scan=self.is_first)
+        if not self.is_first and self.config.device == "auto":  # a GPU may be someone else's
+            self.config = dataclasses.replace(self.config, device="cpu")
+        self.asked = self.graph = Graph(self.config, self.start)
         self.freshness = Freshness(self.graph)
         self.constraints = {
             name: "|".join(values) or NONE for name, values in self.asked.names.items()
@@ -173,7 +174,7 @@ class Plan:
 
     def datasets(self, rule: str) -> str:
         """The data sets whose files the rule makes, where several make files of one name."""
-        names = self.config["datasets"]
+        names = self.config.datasets
         return "|".join(name for name in names if self.asked.serves(rule, name)) or NONE
 
     @property
@@ -184,17 +185,17 @@ class Plan:
     # How they run. Derived, and so never compared.
 
     def device(self, wildcards, output) -> str:
-        return self.config["device"]
+        return self.config.device
 
     def data_dir(self, wildcards, output) -> str:
         return self.asked.data_dir
 
     def checkpoint_minutes(self, wildcards, output) -> float:
-        return self.config["training"]["checkpoint_minutes"]
+        return self.config.training.checkpoint_minutes
 
     def mirrors(self, wildcards, output) -> str:
         """As options. Which server a checked file came from changes no result."""
-        names = self.config["datasets"]
+        names = self.config.datasets
         datasets = (config.dataset_settings(self.config, name) for name in names)
         return shlex.join(
             f"--mirror={dataset['source']}={url}"
@@ -210,7 +211,7 @@ class Plan:
     @property
     def downloads(self) -> list[str]:
         """What the network has of the data sets of all figures: raw files, and lists of corpora."""
-        names = dict.fromkeys(name for names in self.config["figures"].values() for name in names)
+        names = dict.fromkeys(name for names in self.config.figures.values() for name in names)
         jobs = [self.asked.job("dataset", dataset=name) for name in names]
         corpora = (path for job in jobs for path in job.inputs.get("corpus", ()))
         return [*(path for job in jobs for path in job.raw), *corpora]
@@ -270,7 +271,7 @@ class Plan:
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
         only with device: cuda, because its login node cannot tell what the nodes have."""
-        device = self.config["device"]
+        device = self.config.device
         return int(device == "cuda" or (device == "auto" and bool(self.cores) and has_gpu()))
 
     # Artefacts.

@@ -1,0 +1,54 @@
+"""What the settings' fields say (`ntkcond.jobs.settings`), in other forms:
+
+python -m ntkcond.plan.schema                    prints the JSON Schema, for editors
+python -m ntkcond.plan.schema config/README.md   writes the tables of settings in a page anew
+"""
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from ntkcond.datasets.registry import SOURCES
+from ntkcond.jobs.settings import Config, Entry, names_of
+from ntkcond.plan.config import CONFIG, DEFAULT
+
+SCHEMA = {"$schema": "https://json-schema.org/draft/2020-12/schema", **CONFIG.schema}
+TABLE = re.compile(r"(<!-- settings: ([a-z ]+) -->\n\|[^\n]*\n\|[^\n]*\n).*?(<!-- end -->\n)", re.S)
+
+
+def with_tables(page: str) -> str:
+    """The page with rows of tables as they should be. A comment before each names sections of the
+    config; `config`: settings in no section; `datasets`: those of a data set."""
+    default = yaml.safe_load(DEFAULT.read_text("utf-8"))
+    of = {name: [s for s in SOURCES if name in SOURCES[s].settings] for name in names_of(Entry)}
+    rows = [*_rows(Config, default), *_rows(Entry, of, "datasets")]
+
+    def table(found: re.Match) -> str:
+        return found[1] + "".join(row for name, row in rows if name in found[2].split()) + found[3]
+
+    return TABLE.sub(table, page)
+
+
+def _rows(of: type, values: dict, section: str = "", above: str = "") -> Iterator[tuple[str, str]]:
+    """Section and row of each setting; those of sections within it, too."""
+    for field in dataclasses.fields(of):  # type: ignore[arg-type]
+        kind, name, value = field.metadata["kind"], f"{above}{field.name}", values.get(field.name)
+        if kind.of and section != "datasets":
+            yield from _rows(kind.of, value or {}, section or name, f"{name}.")
+        elif section or name not in ("datasets", "figures"):
+            shown = f"`{json.dumps(value)}`".replace('"', "") if value not in (None, []) else ""
+            choice = f"{kind.must}: " if "enum" in kind.schema else ""
+            row = f"| `{name}` | {shown} | {choice}{field.metadata['meaning']} |\n"
+            yield section or "config", row
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print(json.dumps(SCHEMA, ensure_ascii=False, indent=1))
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(with_tables(page.read_text("utf-8")), "utf-8")
