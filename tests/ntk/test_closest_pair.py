@@ -161,7 +161,7 @@ def test_ceilings_are_close_where_the_directions_span_all_gradients(device):
     ceilings, tile = ceilings_of(unit), module.Tile(slice(100, N), slice(0, 100))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     assert ceilings.slack < 1e-4
-    assert np.abs(to_numpy(ceilings.of(tile)) - x[100:] @ x[:100].T).max() < 1e-4
+    assert np.abs(to_numpy(ceilings.products(tile)) - x[100:] @ x[:100].T).max() < 1e-4
 
 
 @pytest.mark.parametrize("pairs_at_once", [1, 4096])  # else whole tiles, in float32 and float64
@@ -182,8 +182,8 @@ def test_a_pair_whose_float32_product_is_too_low_is_not_ruled_out(
     assert second_best < cosines[second, first]
     if ceilings[second, first] >= second_best:
         pytest.skip("products of float32 are more accurate here: the slack does not decide")
-    found = closest_pair(factors)
-    assert (found.first, found.second) == (first, second)
+    pair = closest_pair(factors)
+    assert (pair.first, pair.second) == (first, second)
 
 
 def test_samples_without_a_gradient_are_left_out_and_counted(device):
@@ -194,16 +194,16 @@ def test_samples_without_a_gradient_are_left_out_and_counted(device):
         LayerGradient(*(part if part is None else concat([0 * part[:3], part]) for part in layer))
         for layer in factors
     ]
-    found = closest_pair(padded, tile=10)
-    assert (found.first, found.second) == (alone.first + 3, alone.second + 3)
-    assert found.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
-    assert (alone.vanished, found.vanished) == (0, 3)
+    pair = closest_pair(padded, tile=10)
+    assert (pair.first, pair.second) == (alone.first + 3, alone.second + 3)
+    assert pair.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
+    assert (alone.vanished, pair.vanished) == (0, 3)
 
 
 def test_two_samples_at_an_obtuse_angle(device):
     x = put(np.array([[1.0, 0.0], [-1.0, 1.0]]), device)
-    found = closest_pair([LayerGradient(x, None)], tile=1)
-    assert (found.angle_deg, found.first, found.second) == (pytest.approx(135), 0, 1)
+    pair = closest_pair([LayerGradient(x, None)], tile=1)
+    assert (pair.angle_deg, pair.first, pair.second) == (pytest.approx(135), 0, 1)
 
 
 def test_gradients_beyond_float64_are_named(device):
@@ -246,18 +246,18 @@ def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_mnist, depth, mo
         "cosines_of_pairs",
         lambda self, a, b: (whole.append(len(self.index[a])), alone(self, a, b))[1],
     )
-    found = closest_pair(factors)
-    assert (found.first, found.second) == (first, second)
-    assert np.cos(np.radians(found.angle_deg)) == pytest.approx(cosines.max(), abs=1e-14)
+    pair = closest_pair(factors)
+    assert (pair.first, pair.second) == (first, second)
+    assert np.cos(np.radians(pair.angle_deg)) == pytest.approx(cosines.max(), abs=1e-14)
     assert sum(whole) < 0.001 * 5000**2 / 2  # and the others were ruled out
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 def test_closest_pair_on_cuda_is_that_on_the_cpu(activation, depth):
-    here, there = (
+    on_cpu, on_cuda = (
         closest_pair(factors_of(clustered, activation, depth, device))
         for device in ("cpu", torch.device("cuda"))
     )
-    assert there.angle_deg == pytest.approx(here.angle_deg, rel=1e-9)
-    assert (there.first, there.second) == (here.first, here.second)
+    assert on_cuda.angle_deg == pytest.approx(on_cpu.angle_deg, rel=1e-9)
+    assert (on_cuda.first, on_cuda.second) == (on_cpu.first, on_cpu.second)

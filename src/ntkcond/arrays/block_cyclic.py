@@ -59,9 +59,9 @@ class Grid:
             panel[(row == half) & (column == half)] += half
             panel[(row > half) & (column == half)] = start
             panel[(row > half) & (row == column)] = 2.0**130
-        found = matrix.factorise()
+        apart = matrix.factorise()
         entries = matrix.entries[np.ix_(matrix.rows > half, matrix.columns == half)]
-        found &= bool((entries == start - half).all())
+        apart &= bool((entries == start - half).all())
 
         start = -(2.0**57)
         lower = Tiles(self, n)
@@ -71,8 +71,8 @@ class Grid:
         for transposed in (False, True):
             last = index < half if transposed else index >= half  # of the substitution
             solved = self.comm.bcast(lower.substitute(np.where(last, start, 1.0), transposed))
-            found &= bool((solved[last] == start - half).all())
-        return all(self.comm.allgather(found))
+            apart &= bool((solved[last] == start - half).all())
+        return all(self.comm.allgather(apart))
 
 
 class Tiles:
@@ -235,8 +235,8 @@ class BlockCyclic(Symmetric):
 
     def factorise(self, track: Track = untracked) -> bool:
         """In one call of ScaLAPACK, without a progress of its own."""
-        (found,) = [self._together("factorise") for _ in track([None], 1)]
-        return found
+        (factorised,) = [self._together("factorise") for _ in track([None], 1)]
+        return factorised
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         return self._together("solve", v)

@@ -162,7 +162,7 @@ def drawn(module: nn.Module, seed: int) -> nn.Module:
     return module
 
 
-def own(path: Path | str) -> Builder:
+def builder_of_file(path: Path | str) -> Builder:
     """`network(shape, depth, width, activation)` of a user's Python file, which returns a
     torch.nn.Module at its initial weights. Raises UserError, here or when called, if there is none.
     """

@@ -233,7 +233,7 @@ def gamma(terms: int, dtype: str) -> float:
     return product / (1 - product) if product < 0.5 else math.inf
 
 
-Found = tuple[float, int, int]  # a cosine, and the positions of its two samples
+PairCosine = tuple[float, int, int]  # a cosine, and the positions of its two samples
 
 
 def _tiles(n: int, tile: int) -> Iterator[Tile]:
@@ -251,19 +251,19 @@ def _without_the_diagonal(values: Array, tile: Tile) -> Array:
     return values
 
 
-def _largest(values: Array, tile: Tile) -> Found:
+def _largest(values: Array, tile: Tile) -> PairCosine:
     position = int(values.argmax())
     i, j = divmod(position, values.shape[1])
     return float(values[i, j]), tile.rows.start + i, tile.columns.start + j
 
 
-def _all_pairs(unit: UnitGradients, edge: int) -> Found:
+def _all_pairs(unit: UnitGradients, edge: int) -> PairCosine:
     """Every cosine in float64."""
-    found = []
+    largest = []
     for tile in _tiles(len(unit.index), edge):
         values = unit.cosines(tile.rows, tile.columns)
-        found.append(_largest(_without_the_diagonal(values, tile), tile))
-    return max(found)
+        largest.append(_largest(_without_the_diagonal(values, tile), tile))
+    return max(largest)
 
 
 @dataclass(frozen=True)
@@ -274,28 +274,30 @@ class Ceilings:
     coordinates: Array
     slack: float
 
-    def of(self, tile: Tile) -> Array:
+    def products(self, tile: Tile) -> Array:
         """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
         z = self.coordinates
         return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
 
 
-def _pruned(unit: UnitGradients, edge: int) -> Found:
+def _pruned(unit: UnitGradients, edge: int) -> PairCosine:
     """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
     ceilings = ceilings_of(unit)
     rounding = unit.rounding("float64")  # of the cosines that are compared with ceilings
-    highest = [(_largest(ceilings.of(tile), tile), tile) for tile in _tiles(len(unit.index), edge)]
+    highest = [
+        (_largest(ceilings.products(tile), tile), tile) for tile in _tiles(len(unit.index), edge)
+    ]
     pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
     best = _best_of_pairs(unit, *xp(unit.index).asarray(pairs, device=unit.index.device).T)
-    for (ceiling, _, _), tile in sorted(highest, key=lambda found: -found[0][0]):
+    for (ceiling, _, _), tile in sorted(highest, key=lambda entry: -entry[0][0]):
         threshold = best[0] - ceilings.slack - rounding
         if ceiling <= threshold:
             break
-        best = max(best, _best_of_tile(unit, tile, ceilings.of(tile) > threshold, best[0]))
+        best = max(best, _best_of_tile(unit, tile, ceilings.products(tile) > threshold, best[0]))
     return best
 
 
-def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: float) -> Found:
+def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: float) -> PairCosine:
     """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
     rule some out; if many remain, the whole tile is computed in float64."""
     if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
@@ -312,14 +314,14 @@ def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: floa
     return _best_of_pairs(unit, first + tile.rows.start, second + tile.columns.start)
 
 
-def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> Found:
-    found = []
+def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> PairCosine:
+    largest = []
     for start in range(0, len(first), PAIRS_AT_ONCE):
         f, s = first[start : start + PAIRS_AT_ONCE], second[start : start + PAIRS_AT_ONCE]
         cosines = unit.cosines_of_pairs(f, s)
         position = int(cosines.argmax())
-        found.append((float(cosines[position]), int(f[position]), int(s[position])))
-    return max(found)
+        largest.append((float(cosines[position]), int(f[position]), int(s[position])))
+    return max(largest)
 
 
 def _fast_dtype(unit: UnitGradients) -> str:

@@ -158,8 +158,8 @@ def ntk_product(
     parts = [slice(start, start + rows) for start in range(0, len(x) or 1, rows)]
     sums = None
     for part in parts:
-        own = [_weighted(layer, v[part]) for layer in gradients(x[part])]
-        sums = own if sums is None else [a + b for a, b in zip(sums, own, strict=True)]
+        part_sums = [_weighted(layer, v[part]) for layer in gradients(x[part])]
+        sums = part_sums if sums is None else [a + b for a, b in zip(sums, part_sums, strict=True)]
     sums = [joined(total) for total in sums]
     return xp(x).concat([
         sum(_inner(layer, total) for layer, total in zip(gradients(x[part]), sums, strict=True))

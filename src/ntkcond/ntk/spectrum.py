@@ -308,8 +308,8 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     with timed("λ_max"):
         lambda_max, residual, _ = _largest(n, kernel.product, [lambda _: 0.0], basis=10)
     residual += backward_error(kernel)  # of the product that gives it
-    own = 3 * backward_error(kernel)
-    shift = kernel_error + own
+    solve_error = 3 * backward_error(kernel)
+    shift = kernel_error + solve_error
     kernel.add_to_diagonal(shift)
     if not _has_factor(kernel):
         raise UserError(
@@ -323,7 +323,7 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     with timed("λ_min"):
         inverse, inverse_residual, vector = _largest(n, kernel.solve, tolerances, basis=20)
     shifted = 1.0 / inverse
-    lambda_min, error = shifted - shift, own + shifted**2 * inverse_residual
+    lambda_min, error = shifted - shift, solve_error + shifted**2 * inverse_residual
     return Extremes(
         lambda_max, lambda_min, (lambda_max - residual, lambda_max + residual),
         (lambda_min - error, lambda_min + error), proved=False, norm=norm, vector=vector,
@@ -415,12 +415,12 @@ def diagonal(kernel: Array | Symmetric) -> np.ndarray:
     return to_numpy(xp(kernel).linalg.diagonal(kernel))
 
 
-def with_proof(found: Spectrum, kernel: Symmetric) -> Spectrum:
+def with_proof(computed: Spectrum, kernel: Symmetric) -> Spectrum:
     """With `smallest_is_above`, the proven lower bound on λ_min of the same kernel, overwritten.
     NaN where there is no proof: then κ is unresolved."""
-    margin = found.extremes.error + backward_error(kernel)  # so that a factor exists
-    bound = smallest_is_above(kernel, found.lambda_min - margin)
-    return replace(found, smallest_is_above=math.nan if bound is None else bound)
+    margin = computed.extremes.error + backward_error(kernel)  # so that a factor exists
+    bound = smallest_is_above(kernel, computed.lambda_min - margin)
+    return replace(computed, smallest_is_above=math.nan if bound is None else bound)
 
 
 class LinearFactor(NamedTuple):

@@ -16,7 +16,7 @@ from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.jobs.architecture import need
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import seen_as
-from ntkcond.networks.modules import builder, drawn, own
+from ntkcond.networks.modules import builder, builder_of_file, drawn
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -46,7 +46,7 @@ def main(arguments: Namespace) -> None:
     sizes = n, len(x), features, max(a.depths), a.width, pixels
     require_memory(need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
-    built = own(a.file) if a.file else builder(a.architecture, a.bias)
+    built = builder_of_file(a.file) if a.file else builder(a.architecture, a.bias)
     points = list(product(a.activations, a.depths, a.seeds))
 
     def rows() -> Iterator[list[dict]]:

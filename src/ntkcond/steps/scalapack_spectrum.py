@@ -71,10 +71,12 @@ class Job:
         """What is known of the error of that kernel, each rank with a share of the samples."""
         share = np.array_split(np.arange(self.n), self.comm.size)[self.comm.rank]
         weights = self.network.initial_weights(seed, self.x.shape[1])
-        own = None
+        share_error = None
         if len(share):  # there may be more ranks than samples
-            _, own = gradients_with_error(self.network, weights)(self._samples(block, share))
-        parts = [part for part in self.comm.allgather(own) if part is not None]
+            _, share_error = gradients_with_error(self.network, weights)(
+                self._samples(block, share)
+            )
+        parts = [part for part in self.comm.allgather(share_error) if part is not None]
         return functools.reduce(KernelError.joined, parts)
 
     def residual(self, seed: int, block: int, value: float, vector: np.ndarray) -> float:

@@ -63,7 +63,7 @@ def _measured() -> dict[str, Draws]:
     norms = np.sqrt(np.diag(gram))
     six = np.random.default_rng(1).standard_normal((6, FEATURES))
     kappa0 = np.linalg.cond(six @ six.T)
-    found: dict[str, dict[int, list]] = {}
+    draws: dict[str, dict[int, list]] = {}
     for width, seed in itertools.product(WIDTHS, SEEDS):
         relu, linear = (MLP(ACTIVATIONS[name], DEPTH, width) for name in ("relu", "linear"))
         weights = relu.weights(seed, FEATURES)
@@ -82,10 +82,10 @@ def _measured() -> dict[str, Draws]:
                 draw[f"{name} {what} norm"] = lengths / norms
                 draw[f"{name} {what} angle"] = np.arccos(cosines)
         for name, values in draw.items():
-            found.setdefault(name, {}).setdefault(width, []).append(values)
+            draws.setdefault(name, {}).setdefault(width, []).append(values)
     return {
         name: {width: np.array(values) for width, values in widths.items()}
-        for name, widths in found.items()
+        for name, widths in draws.items()
     }
 
 
