@@ -157,15 +157,15 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     for (n, depth, dtype), case in table.groupby(["n", "depth", "dtype"], sort=False):
         ours = case[case["package"] == "ntkcond"].set_index("repeat")["seconds"]
         rate = 2 * n * n * WIDTH / median(case["product_seconds"])
-        for name, own in case.groupby("package", sort=False):
-            seconds = own.set_index("repeat")["seconds"]
+        for name, group in case.groupby("package", sort=False):
+            seconds = group.set_index("repeat")["seconds"]
             ratios = (seconds / ours).dropna()
             rows.append({
                 "n": n, "depth": depth, "dtype": dtype, "package": name,
                 "times_ours": median(ratios), "least": ratios.min(), "most": ratios.max(),
                 "share_of_rate": useful_operations(n, depth) / median(seconds) / rate,
                 "seconds": median(seconds), "product_gflops": rate / 1e9,
-                "extra_mib": own["extra_mib"].iloc[0], "difference": own["difference"].iloc[0],
+                "extra_mib": group["extra_mib"].iloc[0], "difference": group["difference"].iloc[0],
             })  # fmt: skip
     return pd.DataFrame(rows)
 
