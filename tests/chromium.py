@@ -53,9 +53,9 @@ def serious(chrome, within: str = "html") -> list[str]:
     """What an accessibility checker finds serious or critical on the page, or in a part of it."""
     from axe_core_python.selenium import Axe
 
-    found = Axe().run(chrome, context=within)["violations"]
+    violations = Axe().run(chrome, context=within)["violations"]
     return [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in found
-        if each["impact"] in ("serious", "critical")
+        f"{violation['id']}: {violation['nodes'][0]['html'][:200]}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
     ]

@@ -37,9 +37,9 @@ def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth, device):
     """Also of linear networks, which have a route of their own (`linear_factor`)."""
     expected = autograd_ntk(inputs(9, 5), drawn(3, depth, 7, 5), activation, "first")
     gradients = gradients_of(weights_of(3, depth, 7, 5, device), activation, "first")
-    found = to_numpy(empirical_ntk(gradients(inputs(9, 5, device))))
+    kernel = to_numpy(empirical_ntk(gradients(inputs(9, 5, device))))
     scale = expected.diagonal().max()
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-13 * scale)
+    assert kernel == pytest.approx(expected, rel=1e-12, abs=1e-13 * scale)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -134,9 +134,9 @@ def test_entries_and_smallest_eigenvalue_are_within_their_bounds(name):
         norms = np.sqrt([float(exact[i, i]) for i in range(len(x))])
         entries.append(np.abs(off / np.outer(norms, norms)).max() / relative)
         error = KernelError.of_matrix(relative * np.trace(kernel))
-        found = spectrum(kernel, error, rank_bound=len(x))
-        eigenvalues.append(abs(found.lambda_min - smallest) / found.error)
-        resolved += found.lambda_min > found.error
+        computed = spectrum(kernel, error, rank_bound=len(x))
+        eigenvalues.append(abs(computed.lambda_min - smallest) / computed.error)
+        resolved += computed.lambda_min > computed.error
     print(
         f"{name}: {cases} NTKs, λ_min of {resolved} above its bound; error / bound at most"
         f" {max(entries):.3f} of an entry, {max(eigenvalues):.3f} of λ_min"
