@@ -35,7 +35,7 @@ def main() -> None:
             for way, limit in (("search", pruned), ("all pairs", n)):
                 closest_pair.BRUTE_FORCE_UP_TO = limit
                 start = time.perf_counter()
-                pairs[way] = closest_pair.closest_pair(gradients)
+                pairs[way] = closest_pair.closest_gradients(gradients)
                 seconds[way] = time.perf_counter() - start
             print(
                 f"n = {n}, L = {depth}: {seconds['search']:.2f} s, all pairs in float64"

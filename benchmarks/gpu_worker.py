@@ -30,7 +30,7 @@ from ntkcond.jobs import kernel as kernel_job
 from ntkcond.jobs import spectrum as spectrum_job
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
-from ntkcond.ntk.closest_pair import ClosestPair, closest_pair
+from ntkcond.ntk.closest_pair import ClosestPair, closest_gradients
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.spectrum import extreme_eigenvalues
 from ntkcond.run.files import write_text
@@ -224,7 +224,7 @@ def pairs(setting: Setting) -> Iterator[Row]:
         host = images(setting, n)[0].astype(np.float64)
         x = put(host, DEVICE)
         seconds, computed, peak = timed(pair, gradients, x, repeats=1)
-        on_cpu = closest_pair(network.initial_gradients(1, FEATURES)(host))
+        on_cpu = closest_gradients(network.initial_gradients(1, FEATURES)(host))
         work = closest_pair_job.work(n, FEATURES, 3, network.width, 1).operations
         yield row(
             f"n = {n:,}, L = 3", seconds, work, rate, abs(computed.angle_deg - on_cpu.angle_deg),
@@ -234,7 +234,7 @@ def pairs(setting: Setting) -> Iterator[Row]:
 
 
 def pair(gradients: GradientMap, x: Array) -> ClosestPair:
-    return closest_pair(gradients(x))
+    return closest_gradients(gradients(x))
 
 
 def training(setting: Setting) -> Iterator[Row]:

@@ -54,15 +54,15 @@ def main() -> dict[str, float]:
     spectra, pairs = {}, {}
     for state in ("before", "after"):
         kernel = ntkcond.kernel(cnn, x)
-        kappa = ntkcond.condition_number(kernel)
-        print(f"{state} training: {kappa}")
+        spectrum = ntkcond.condition_number(kernel)
+        print(f"{state} training: {spectrum}")
         pairs[state] = ntkcond.closest_pair(kernel)
         spectra[state] = np.linalg.eigvalsh(kernel.matrix)[::-1]
-        assert kappa.verdict == "resolved"
+        assert spectrum.verdict == "resolved"
         numbers |= {
-            f"κ {state}": kappa.kappa,
-            f"λ_min {state}": kappa.lambda_min,
-            f"error {state}": kappa.error,
+            f"κ {state}": spectrum.kappa,
+            f"λ_min {state}": spectrum.lambda_min,
+            f"error {state}": spectrum.error,
             f"angle {state}": pairs[state].angle_deg,
             f"first {state}": pairs[state].first,
             f"second {state}": pairs[state].second,

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, Tiles
+from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, LocalTiles
 from ntkcond.jobs.scalapack_spectrum import grid
 from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import spectrum
@@ -31,14 +31,14 @@ def conditioned(kappa: float) -> np.ndarray:
     return (matrix + matrix.T) / 2
 
 
-def tiles_of(matrix: np.ndarray, layout: Grid) -> Tiles:
-    tiles = Tiles(layout, len(matrix))
+def tiles_of(matrix: np.ndarray, layout: Grid) -> LocalTiles:
+    tiles = LocalTiles(layout, len(matrix))
     for panel, rows, columns in tiles.panels():
         panel[:] = matrix[np.ix_(tiles.columns[columns], tiles.rows[rows])]
     return tiles
 
 
-def whole(tiles: Tiles) -> np.ndarray:
+def whole(tiles: LocalTiles) -> np.ndarray:
     """What is on and below the diagonal, on every rank."""
     matrix = np.zeros((tiles.n, tiles.n))
     matrix[np.ix_(tiles.rows, tiles.columns)] = tiles.entries
@@ -89,7 +89,7 @@ def adds_one_by_one(layout: Grid, name: str) -> int:
 
     setattr(layout.library, name, plainly)
     vars(layout).pop("sums_apart", None)
-    roundings = Tiles(layout, N).roundings()
+    roundings = LocalTiles(layout, N).roundings()
     setattr(layout.library, name, routine)
     vars(layout).pop("sums_apart", None)
     return roundings

@@ -427,9 +427,9 @@ CHANGES: dict[str, list[Change]] = {
             (
                 (
                     "ntk/of_module", "ntk/perturbation", "ntk/differentiated",
-                    "ntk/layer_gradients", "networks/modules",
+                    "ntk/per_sample_gradients", "networks/modules",
                 ),
-                ("ntk/of_module", "ntk/layer_gradients", "networks/modules"),
+                ("ntk/of_module", "ntk/per_sample_gradients", "networks/modules"),
             ),
             (("networks/architectures",),) * 2,
             (("ntk/measure",),) * 2,

@@ -12,7 +12,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, rounding
+from ntkcond.ntk.infinite_width import entry_error, gradient_angle, infinite_width_ntk
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.run.errors import UserError
 from ntkcond.training import sgd
@@ -91,7 +91,7 @@ def test_infinite_width_is_the_recursion_of_jacot_et_al(depth):
     assert computed[0, 0] == pytest.approx(sum(1 + (k + 1) * BETA**2 for k in range(depth + 1)))
     phi = gradient_angle(theta, network("relu", depth, math.inf))
     assert np.allclose(np.cos(phi), kernel / computed[0, 0], rtol=1e-10)
-    assert rounding(network("relu", depth, math.inf), 2) < 1e-12
+    assert entry_error(network("relu", depth, math.inf), 2) < 1e-12
     with pytest.raises(UserError, match=r"ReLU with biases at infinite width.*norm 1"):
         infinite_width_ntk(2 * x, network("relu", depth, math.inf))
 

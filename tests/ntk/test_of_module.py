@@ -19,7 +19,7 @@ import ntkcond
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import layer_gradients
+from ntkcond.ntk import per_sample_gradients
 from ntkcond.ntk.differentiated import Differentiated
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run.errors import UserError
@@ -239,10 +239,10 @@ def test_a_wrong_rule_is_found_out(monkeypatch):
     expected = kernel(module, x, output=0).matrix
 
     def wrong(layer: nn.Linear, inputs: Tensor, back: Tensor) -> dict:
-        gradients = layer_gradients.linear(layer, inputs, back)
-        return {**gradients, "bias": layer_gradients.Explicit(gradients["bias"].values / 2)}
+        gradients = per_sample_gradients.linear(layer, inputs, back)
+        return {**gradients, "bias": per_sample_gradients.Explicit(gradients["bias"].values / 2)}
 
-    monkeypatch.setitem(layer_gradients.RULES, nn.Linear, wrong)
+    monkeypatch.setitem(per_sample_gradients.RULES, nn.Linear, wrong)
     ntk = kernel(module, x, output=0)
     assert set(ntk.by_jacobian) == {"0.bias", "2.bias", "4.bias"}
     assert np.allclose(ntk.matrix, expected, rtol=1e-13)
@@ -550,7 +550,7 @@ def test_products_of_factors_in_bands_are_those_in_one(monkeypatch):
     torch.manual_seed(0)
     module, x = cnn()
     whole = kernel(module, x, output=0).matrix
-    monkeypatch.setattr(layer_gradients, "BAND_ENTRIES", 1)
+    monkeypatch.setattr(per_sample_gradients, "BAND_ENTRIES", 1)
     assert np.allclose(kernel(module, x, output=0).matrix, whole, rtol=1e-12)
 
 

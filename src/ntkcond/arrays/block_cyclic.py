@@ -52,7 +52,7 @@ class Grid:
         half, n = 4 * BLOCK, 8 * BLOCK
         index = np.arange(n)
         start = -(2.0**59)
-        matrix = Tiles(self, n)
+        matrix = LocalTiles(self, n)
         for panel, rows, columns in matrix.panels():
             row, column = np.meshgrid(matrix.rows[rows], matrix.columns[columns])
             panel[:] = (row == column) | (row >= half) & (column < half)
@@ -64,7 +64,7 @@ class Grid:
         apart &= bool((entries == start - half).all())
 
         start = -(2.0**57)
-        lower = Tiles(self, n)
+        lower = LocalTiles(self, n)
         for panel, rows, columns in lower.panels():
             row, column = np.meshgrid(lower.rows[rows], lower.columns[columns])
             panel[:] = (row == column) | (row >= half) & (column < half)
@@ -75,7 +75,7 @@ class Grid:
         return all(self.comm.allgather(apart))
 
 
-class Tiles:
+class LocalTiles:
     """Those of a matrix of zeros, to be filled; every rank calls each method. entries: those
     [rows, columns] of this rank, column-major; above the diagonal they mean nothing."""
 
@@ -206,7 +206,7 @@ class Tiles:
 
 
 class BlockCyclic(Symmetric):
-    """The matrix as rank 0 uses it. roundings: of its tiles. together: calls a method of `Tiles`,
+    """The matrix as rank 0 uses it. roundings: of its tiles. together: calls a `LocalTiles` method,
     by its name and arguments, on every rank."""
 
     def __init__(self, n: int, roundings: int, together: Callable[..., Any]) -> None:

@@ -44,7 +44,7 @@ class ClosestPair(NamedTuple):
     vanished: int
 
 
-class Tile(NamedTuple):
+class PairTile(NamedTuple):
     """Two ranges of positions among the samples, `rows` at or below `columns`."""
 
     rows: slice
@@ -63,7 +63,7 @@ class UnitGradients:
     lengths: Sequence[tuple[Array, Array, Array]]
     index: Array
 
-    def rounding(self, dtype: str) -> float:
+    def cosine_error(self, dtype: str) -> float:
         """A bound on the rounding error of a cosine.
 
         A sum of k products in each of two inner products, their product, a sum over the layers,
@@ -144,7 +144,7 @@ def _as(values: Array, dtype: str) -> Array:
     return functions.astype(values, getattr(functions, dtype), copy=False)
 
 
-def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
+def closest_gradients(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
     """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
 
     factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, float64. tile: samples in one
@@ -182,7 +182,7 @@ def smallest_angle(factors: Sequence[LayerGradient]) -> float:
     if len(factors[0].forward) < 2:
         return math.nan
     try:
-        return closest_pair(factors).angle_deg
+        return closest_gradients(factors).angle_deg
     except UserError:
         return math.nan
 
@@ -236,14 +236,14 @@ def gamma(terms: int, dtype: str) -> float:
 PairCosine = tuple[float, int, int]  # a cosine, and the positions of its two samples
 
 
-def _tiles(n: int, tile: int) -> Iterator[Tile]:
+def _tiles(n: int, tile: int) -> Iterator[PairTile]:
     """On and below the diagonal."""
     for row in range(0, n, tile):
         for column in range(0, row + 1, tile):
-            yield Tile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
+            yield PairTile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
 
 
-def _without_the_diagonal(values: Array, tile: Tile) -> Array:
+def _without_the_diagonal(values: Array, tile: PairTile) -> Array:
     """Sets −∞ on and above the diagonal of K."""
     if tile.rows == tile.columns:
         positions = xp(values).arange(len(values), device=values.device)
@@ -251,7 +251,7 @@ def _without_the_diagonal(values: Array, tile: Tile) -> Array:
     return values
 
 
-def _largest(values: Array, tile: Tile) -> PairCosine:
+def _largest(values: Array, tile: PairTile) -> PairCosine:
     position = int(values.argmax())
     i, j = divmod(position, values.shape[1])
     return float(values[i, j]), tile.rows.start + i, tile.columns.start + j
@@ -274,7 +274,7 @@ class Ceilings:
     coordinates: Array
     slack: float
 
-    def products(self, tile: Tile) -> Array:
+    def products(self, tile: PairTile) -> Array:
         """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
         z = self.coordinates
         return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
@@ -283,27 +283,29 @@ class Ceilings:
 def _pruned(unit: UnitGradients, edge: int) -> PairCosine:
     """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
     ceilings = ceilings_of(unit)
-    rounding = unit.rounding("float64")  # of the cosines that are compared with ceilings
+    cosine_error = unit.cosine_error("float64")  # of the cosines that are compared with ceilings
     highest = [
         (_largest(ceilings.products(tile), tile), tile) for tile in _tiles(len(unit.index), edge)
     ]
     pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
     best = _best_of_pairs(unit, *xp(unit.index).asarray(pairs, device=unit.index.device).T)
     for (ceiling, _, _), tile in sorted(highest, key=lambda entry: -entry[0][0]):
-        threshold = best[0] - ceilings.slack - rounding
+        threshold = best[0] - ceilings.slack - cosine_error
         if ceiling <= threshold:
             break
         best = max(best, _best_of_tile(unit, tile, ceilings.products(tile) > threshold, best[0]))
     return best
 
 
-def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: float) -> PairCosine:
+def _best_of_tile(
+    unit: UnitGradients, tile: PairTile, candidates: Array, best: float
+) -> PairCosine:
     """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
     rule some out; if many remain, the whole tile is computed in float64."""
     if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
         dtype = _fast_dtype(unit)
         values = unit.cosines(tile.rows, tile.columns, dtype)
-        slack = unit.rounding(dtype) + unit.rounding("float64") + UNIT_ROUNDOFF[dtype]
+        slack = unit.cosine_error(dtype) + unit.cosine_error("float64") + UNIT_ROUNDOFF[dtype]
         candidates &= values > best - slack
         if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
             values = unit.cosines(tile.rows, tile.columns)
@@ -352,14 +354,14 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     scale = 1 / functions.sqrt(eigenvalues[-DIRECTIONS:][leading])
     to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
 
-    entry = unit.rounding("float64")  # the error of each cosine
+    cosine_error = unit.cosine_error("float64")
     sums = gamma(2 * count + 2, "float64")
     norm = functions.linalg.matrix_norm  # Frobenius
     size = float(norm(to_coordinates))
     orthonormal = functions.eye(len(scale), dtype=gram.dtype, device=device)
     away = to_coordinates.T @ gram @ to_coordinates - orthonormal
-    e = float(norm(away)) + 1.01 * size**2 * count * (entry + sums)
-    delta = e + 1.01 * size * math.sqrt(count) * (entry + sums) + 2 * UNIT_ROUNDOFF[dtype]
+    e = float(norm(away)) + 1.01 * size**2 * count * (cosine_error + sums)
+    delta = e + 1.01 * size * math.sqrt(count) * (cosine_error + sums) + 2 * UNIT_ROUNDOFF[dtype]
 
     kept = functions.empty((n, len(scale) + 1), dtype=getattr(functions, dtype), device=device)
     for start in range(0, n, 1024):

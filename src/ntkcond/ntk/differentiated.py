@@ -1,6 +1,6 @@
 """Gradients of a module's outputs with respect to chosen parameters, sample by sample.
 
-Layers that have a rule (`ntkcond.ntk.layer_gradients`) need one backward pass for all samples
+Layers that have a rule (`ntkcond.ntk.per_sample_gradients`) need one backward pass for all samples
 together. On a few samples it is checked that their gradients can be told apart by sample and add up
 to autograd's; in every pass, by its graph, that no parameter has another use. The other parameters
 are differentiated sample by sample, by torch.func.
@@ -21,7 +21,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
+from ntkcond.ntk.per_sample_gradients import Explicit, Gradients, Rule, rule
 from ntkcond.ntk.perturbation import reach_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size

@@ -131,8 +131,8 @@ def _by_series(activation: Activation) -> Dual | None:
 
     value, slope = (functools.partial(difference, quotient) for quotient in quotients)
     # Horner's rule: two roundings a term, of a sum of positive coefficients
-    rounding = 2 * max(map(len, quotients)) * np.finfo(float).eps * max(1.0, whole)
-    return _dual(activation, value, slope, whole, 2 * EXACT + rounding)
+    summation = 2 * max(map(len, quotients)) * np.finfo(float).eps * max(1.0, whole)
+    return _dual(activation, value, slope, whole, 2 * EXACT + summation)
 
 
 def _by_quadrature(activation: Activation) -> Dual:

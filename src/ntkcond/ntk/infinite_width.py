@@ -123,7 +123,7 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases
     where the network is not linear, it is the NTK of x/‖x‖; raises UserError unless every row has
     norm 1, up to float32's rounding.
-    `rounding` bounds its error. Extra memory: some bands of rows.
+    `entry_error` bounds its error. Extra memory: some bands of rows.
 
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["linear"], depth=1, width=np.inf)
@@ -232,7 +232,7 @@ def smallest_angle(x: np.ndarray, network: MLP) -> float:
     return float(smallest)
 
 
-def rounding(network: MLP, features: int) -> float:
+def entry_error(network: MLP, features: int) -> float:
     """e: a bound on the error of `infinite_width_ntk`, |δK_ij| ≤ e √(K_ii K_jj).
 
     Of the worst case, for closed forms: k products in any order have an error of k u at most,

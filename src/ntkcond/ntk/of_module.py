@@ -1,8 +1,8 @@
 """The NTK of any torch.nn.Module, and its condition number with a verdict.
 
 K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J, in float64. The
-layers of `ntkcond.ntk.layer_gradients` need one backward pass for all samples together; what is
-left, such as a weight that is used elsewhere as well, is differentiated sample by sample
+layers of `ntkcond.ntk.per_sample_gradients` need one backward pass for all samples together. What
+is left, such as a weight that is used elsewhere as well, is differentiated sample by sample
 (`ntkcond.ntk.differentiated`).
 """
 
@@ -84,8 +84,8 @@ def condition_number(
     >>> network = torch.nn.Sequential(
     ...     torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
     ... )
-    >>> kappa = ntkcond.condition_number(network, torch.randn(20, 5))
-    >>> kappa.verdict, kappa.grade
+    >>> spectrum = ntkcond.condition_number(network, torch.randn(20, 5))
+    >>> spectrum.verdict, spectrum.grade
     ('resolved', 'estimated')
     """
     if isinstance(module, nn.Module):

@@ -441,7 +441,7 @@ def linear_size(x: Array, factor: LinearFactor) -> float:
     return factor.norm * float(xp(x).linalg.matrix_norm(x))
 
 
-def rounding(network: MLP, features: int) -> float:
+def relative_error(network: MLP, features: int) -> float:
     """e: an estimate of the relative error of the entries of a linear network's Φ, 4 √k u for each
     stage of k terms (`MLP.rounding_stages`). For `nonzero_spectrum`, which decides no verdict."""
     stages, longest_sum = network.rounding_stages(features)
@@ -454,11 +454,11 @@ def nonzero_spectrum(
     """Of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero eigenvalue with its error, κ,
     and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
 
-    x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for `rounding` times
-    ‖X‖ ‖R‖; Φ itself may be much smaller.
+    x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for
+    `relative_error` times ‖X‖ ‖R‖; Φ itself may be much smaller.
     """
     values, errors = nonzero_eigenvalues(
-        x @ factor.transposed, rounding(network, x.shape[1]) * linear_size(x, factor)
+        x @ factor.transposed, relative_error(network, x.shape[1]) * linear_size(x, factor)
     )
     some, missing = len(values) > 0, min(x.shape) - len(values)
     return {

@@ -73,14 +73,15 @@ def main(arguments: Namespace) -> None:
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
     ntk = kernel(module, samples)
-    kappa = condition_number(ntk)
+    spectrum = condition_number(ntk)
     flat = samples.numpy().reshape(len(samples), -1)
     distinct = first_of_each(flat)
     among = ntk.matrix[np.ix_(distinct, distinct)]
     pairs = np.count_nonzero(among.diagonal()) > 1
     return {
-        "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,
-        "grade": kappa.grade, "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
+        "kappa": spectrum.kappa, "kappa_lower": spectrum.kappa_lower,
+        "verdict": spectrum.verdict, "grade": spectrum.grade,
+        "lambda_max": spectrum.lambda_max, "lambda_min": spectrum.lambda_min,
         "min_angle_deg": closest_pair(among).angle_deg if pairs else math.nan,
     }  # fmt: skip
 

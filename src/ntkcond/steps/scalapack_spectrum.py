@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, Tiles
+from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, LocalTiles
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.jobs.scalapack_spectrum import grid, need, require_ranks
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
@@ -43,7 +43,7 @@ class Job:
             raise UserError(
                 f"engine: scalapack finds no ScaLAPACK. {why}. {ranks.SET_UP}"
             ) from None
-        self.tiles: Tiles | None = None
+        self.tiles: LocalTiles | None = None
 
     def together(self, name: str, *arguments: object) -> Any:
         """name: of a method, such as residual or tiles.product."""
@@ -59,7 +59,7 @@ class Job:
     def make(self, seed: int, block: int) -> int:
         """The tiles of a kernel, and how many roundings their sums have."""
         self.tiles = None  # the memory of those before
-        self.tiles = tiles = Tiles(self.grid, self.n)
+        self.tiles = tiles = LocalTiles(self.grid, self.n)
         gradients = self.network.initial_gradients(seed, self.x.shape[1])
         rows, columns = (gradients(self._samples(block, i)) for i in (tiles.rows, tiles.columns))
         for panel, below, part in tiles.panels():
