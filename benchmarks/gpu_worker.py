@@ -78,7 +78,8 @@ SMALL = Sizes(
 
 
 class Setting(NamedTuple):
-    """Of a call: sizes, the folder of MNIST's raw files (or None), the folder to write to."""
+    """Settings of a call: sizes, the folder of MNIST's raw files (or None), the folder to write
+    to."""
 
     sizes: Sizes
     data: Path | None

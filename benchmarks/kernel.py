@@ -65,7 +65,7 @@ AGREE = {"float64": 1e-12, "float32": 0.03}
 
 
 def python_of(name: str) -> str:
-    """The interpreter with this package; its environment is made where there is none."""
+    """The interpreter with this package; its environment is made if it is missing."""
     if not PACKAGES.get(name):
         return sys.executable
     folder = HERE / "environments" / name
@@ -152,7 +152,7 @@ def measure(n: int, depth: int, dtype: str, names: list[str], options) -> pd.Dat
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Of each case and package: medians over repeats, and the range of the ratio to ours."""
+    """Medians over repeats for each case and package, and the range of the ratio to ours."""
     rows = []
     for (n, depth, dtype), case in table.groupby(["n", "depth", "dtype"], sort=False):
         ours = case[case["package"] == "ntkcond"].set_index("repeat")["seconds"]

@@ -283,7 +283,7 @@ def grades(datasets: Iterable[str]) -> pd.DataFrame:
 
 
 def available(datasets: Iterable[str]) -> list[str]:
-    """Those whose files are at hand; prints a line on the others."""
+    """The data sets whose files are at hand; prints a line on the others."""
     folder = os.environ.get("NTKCOND_TEST_DATA", "")
     missing = {name for name, path in FILES.items() if not (folder and Path(folder, path).is_dir())}
     if left_out := [name for name in datasets if name in missing]:

@@ -45,7 +45,7 @@ def show(chrome, width: int, scheme: str) -> None:
 
 
 def errors(chrome) -> list[str]:
-    """Of its console, since the last call."""
+    """Errors in the browser's console since the last call."""
     return [entry["message"] for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
 
 

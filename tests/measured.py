@@ -63,7 +63,7 @@ def plain(cell: object) -> str:
 
 
 def constant(words: str) -> Value:
-    """Of "41 min" a quantity, of "41" a number, of other words themselves."""
+    """Quantities for "41 min" and "41"; other words as they are."""
     number, _, unit = words.partition(" ")
     try:
         return Quantity(float(number), unit) if unit in UNITS else words
@@ -428,7 +428,7 @@ def rows_of_spectra() -> Iterator[str]:
 
 
 def rows_of_modules() -> Iterator[str]:
-    """Of each case the time and memory of ours, and those of the others."""
+    """Time and memory of ours in each case, and those of the others."""
     for _, rows in table("module.csv").groupby(["case", "n"], sort=False):
         ours, *others = rows.itertuples()
         theirs = (f"{{={way.times_ours}}} ({{={way.extra_mib}}} MiB)" for way in others)

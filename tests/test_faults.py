@@ -118,7 +118,7 @@ def new_project(place: Path) -> Path:
 
 
 def graph_of(project: Path) -> Graph:
-    """Of its config; to be asked in its folder."""
+    """The graph of the project's config; to be asked in its folder."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
     settings.complete(config)

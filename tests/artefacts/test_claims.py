@@ -75,7 +75,7 @@ def rows_of(kappa, angle, activation: str, dataset: str = "mine") -> tuple[list,
 
 
 def evidence(relu_kappa=None, relu_angle=None, linear_kappa=None) -> dict[str, pd.DataFrame]:
-    """Of a data set on which everything is as the paper says, but for what is given."""
+    """The tables of a data set on which everything is as the paper says, but for what is given."""
 
     def noise(seed: int) -> float:
         return 1 + 0.02 * (seed - 3)
@@ -188,7 +188,7 @@ def test_two_seeds_are_not_more_lenient_than_five():
 
 
 def test_one_seed_decides_nothing():
-    """Of what is random: not how many linear NTKs are singular."""
+    """One seed says nothing of what is random; how many linear NTKs are singular is not."""
     names = [name for name in OF_DATA if name != "5-linear-finite"]
     for slope in (0.5, 2.0):
         tables = noisy(slope, seeds=(1,), sigma=0.01)

@@ -26,7 +26,7 @@ SIMULATIONS = 300
 
 
 def passed(shares: dict[str, float]) -> float:
-    """Of 100: confirmed at each step or as a whole."""
+    """The percentage that is confirmed at each step or as a whole."""
     return shares[HOLDS] + shares[UNCONTRADICTED]
 
 

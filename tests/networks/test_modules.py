@@ -92,7 +92,7 @@ def test_a_convolutional_network_is_what_it_says(depth):
 
 @pytest.mark.parametrize("name", ["plain", "normalised"])
 def test_hidden_layers_keep_the_norm_of_their_inputs(name):
-    """In the mean, at large width: as the factors √(c_σ/m) are there for."""
+    """In the mean, at large width: the factors √(c_σ/m) are made for that."""
     module = modules.drawn(modules.BUILDERS[name]((30,), 4, 2000, RELU), seed=3)
     x = torch.randn(8, 30, dtype=torch.float64)
     x /= x.norm(dim=1, keepdim=True)

@@ -237,7 +237,8 @@ class Ends(NamedTuple):
 
 
 def _largest(matrix: np.ndarray) -> Decimal:
-    """Of a matrix that is not zero, by float64 relative to its largest entry."""
+    """The largest eigenvalue of a matrix that is not zero, by float64 relative to its largest
+    entry."""
     size = abs(matrix).max()
     scaled = (matrix / size).astype(np.float64)
     return size * Decimal(float(np.linalg.eigvalsh(scaled)[-1]))
@@ -651,7 +652,7 @@ class Tied(nn.Module):
 
 
 class Largest(nn.Module):
-    """Of each pair of features, the larger."""
+    """The larger of each pair of features."""
 
     def __init__(self, how: str) -> None:
         super().__init__()

@@ -105,7 +105,7 @@ def cnn() -> tuple[nn.Module, Tensor]:
 
 
 def resnet18() -> tuple[nn.Module, Tensor]:
-    """Of a sixteenth of its width, with statistics as after training."""
+    """ResNet-18 of a sixteenth of its width, with statistics as after training."""
     widths = (4, 4, 8, 16, 32)
     stages = zip(widths[:-1], widths[1:], (1, 2, 2, 2), strict=True)
     blocks = [

@@ -54,7 +54,7 @@ def matrix_of(kappa: float, seed: int) -> np.ndarray:
 
 
 def spectrum_of(kernel, error: float = 0.0, rank_bound: int | None = None) -> Spectrum:
-    """Of a matrix with an error of this norm, at most."""
+    """The spectrum of a matrix with an error of at most this norm."""
     n = kernel.n if isinstance(kernel, Half) else len(kernel)
     return spectrum(kernel, KernelError.of_matrix(error), n if rank_bound is None else rank_bound)
 

@@ -269,7 +269,7 @@ def test_a_run_that_diverges_is_recorded_with_its_epoch_and_nothing_after_it():
 
 
 def test_a_run_that_stops_below_a_loss_has_nothing_after_it():
-    """Beside it, in the same chunk, another goes on; what becomes of its weights says nothing."""
+    """Beside it, in the same chunk, another continues; what becomes of its weights says nothing."""
     history = History(runs=2, epochs=3, stop_below=1.0)
     values = np.array([1.0, 1.0])
     for number, losses in enumerate(([1.0, 2.0], [0.9, 1.5], [np.nan, 0.5]), start=1):

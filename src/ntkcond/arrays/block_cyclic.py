@@ -76,8 +76,8 @@ class Grid:
 
 
 class LocalTiles:
-    """Those of a matrix of zeros, to be filled; every rank calls each method. entries: those
-    [rows, columns] of this rank, column-major; above the diagonal they mean nothing."""
+    """This rank's tiles of a matrix of zeros, to be filled. Every rank calls each method. entries:
+    this rank's, [rows, columns], column-major; above the diagonal they mean nothing."""
 
     def __init__(self, grid: Grid, n: int) -> None:
         self.grid, self.n = grid, n
@@ -243,8 +243,8 @@ class BlockCyclic(Symmetric):
 
 
 def _scalapack() -> ctypes.CDLL:
-    """That of SCALAPACK_LIB_PATH or MKLROOT, else of this MPI (Debian has one for each), else of
-    the system."""
+    """The library of SCALAPACK_LIB_PATH or MKLROOT, else of this MPI (Debian has one for each),
+    else of the system."""
     from mpi4py import MPI
     from scalapack4py.library_loader import load_scalapack
 

@@ -84,7 +84,7 @@ def table(descent_widths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _power(runs: pd.DataFrame, name: str) -> Iterator[tuple[str, float]]:
-    """Of the runs of a curve, at all widths."""
+    """The fitted power and its interval. runs: of a curve, at all widths."""
     values = runs.pivot(index="width", columns="seed", values=name)
     powers = np.full(values.shape[1], np.nan)
     with np.errstate(divide="ignore"):

@@ -21,7 +21,7 @@ def t_interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def geometric(values: np.ndarray) -> tuple[float, float, float]:
-    """Of positive values, by their logarithms; 0 if one is 0."""
+    """Geometric mean and t interval of positive values, by their logarithms; 0 if one is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return tuple(float(np.exp(value)) for value in t_interval(np.log(values)))
 

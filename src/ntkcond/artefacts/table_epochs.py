@@ -111,7 +111,7 @@ def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fastest(reached: pd.DataFrame) -> pd.DataFrame:
-    """Of all rates the one with the fewest epochs, for each (dataset, depth, threshold)."""
+    """The rate with the fewest epochs, for each (dataset, depth, threshold)."""
     rows = []
     for _, curve in reached.groupby(CURVE, sort=False):
         for _, tried in curve.groupby("threshold", sort=False):

@@ -142,7 +142,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def builder(name: str, bias: float | None) -> Builder:
-    """Of this name; bias: β, which `biases` needs: UserError without it."""
+    """The builder of this name. bias: β, which `biases` needs: raises UserError without it."""
     if name != "biases":
         return BUILDERS[name]
     if bias is None:

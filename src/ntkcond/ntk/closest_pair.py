@@ -139,7 +139,7 @@ class UnitGradients:
 
 
 def _as(values: Array, dtype: str) -> Array:
-    """Of this type, copied only if of another."""
+    """The values in this type, copied only if of another."""
     functions = xp(values)
     return functions.astype(values, getattr(functions, dtype), copy=False)
 
@@ -178,7 +178,7 @@ def closest_gradients(factors: Sequence[LayerGradient], tile: int | None = None)
 
 
 def smallest_angle(factors: Sequence[LayerGradient]) -> float:
-    """That of the closest pair, in degrees; nan if fewer than two gradients do not vanish."""
+    """The angle of the closest pair, in degrees; nan if fewer than two gradients do not vanish."""
     if len(factors[0].forward) < 2:
         return math.nan
     try:
@@ -187,7 +187,7 @@ def smallest_angle(factors: Sequence[LayerGradient]) -> float:
         return math.nan
 
 
-@np.errstate(over="ignore", invalid="ignore")  # told as a UserError
+@np.errstate(over="ignore", invalid="ignore")  # raises UserError instead
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
     """The gradients that do not vanish. No norm is squared, which might leave float64's range."""
     functions = xp(factors[0].forward)

@@ -249,7 +249,8 @@ class Differentiated:
                 hook.remove()
 
     def _of_layers(self, x: Tensor, outputs: range) -> ByName:
-        """Of the parameters of layers. One that is used elsewhere as well joins by_jacobian."""
+        """Gradients with respect to the parameters of layers. One that is used elsewhere as well
+        joins by_jacobian."""
         if self.by_jacobian >= self.parameters.keys():
             return {}
         f, uses = self._recorded(x)
@@ -284,8 +285,8 @@ class Differentiated:
         return parts
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
-        """Of the others, (n, …) for each: by torch.func, or one after the other where the module
-        does what torch.func cannot."""
+        """Gradients with respect to the others, (n, …) for each: by torch.func, or one after the
+        other where the module does what torch.func cannot."""
         others = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
 
         def output(weights: dict[str, Tensor], sample: Tensor) -> Tensor:
@@ -321,7 +322,7 @@ def norms(gradients: ByName) -> np.ndarray:
 
 
 def of_rows(gradients: ByName, index: Tensor) -> ByName:
-    """Those of some of the samples."""
+    """The gradients of some of the samples."""
     return {name: [g.rows(index) for g in by_output] for name, by_output in gradients.items()}
 
 
@@ -350,8 +351,8 @@ def _of_results(f: Tensor, uses: list[_Use]) -> list[Tensor]:
 def _gradients(
     f: Tensor, wanted: Sequence[Tensor], edges: Sequence[GradientEdge] | None = None
 ) -> list[Tensor]:
-    """Of a number with respect to each, zero where it does not depend on it; the graph is kept.
-    edges: where they stand in the graph, if they were changed later."""
+    """Gradients of a number with respect to each, zero where it does not depend on it; the graph is
+    kept. edges: where they stand in the graph, if they were changed later."""
     if not wanted or not f.requires_grad:
         return [torch.zeros_like(w) for w in wanted]
     try:

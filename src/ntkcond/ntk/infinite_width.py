@@ -49,7 +49,7 @@ def g(theta: ArrayLike) -> np.ndarray:
 def products(
     theta: ArrayLike, network: MLP, weight_variance: float = 1.0, angle_error: float = 0.0
 ) -> Products:
-    """Of two inputs of norm 1 at an angle θ, at infinite width, elementwise on [0, π].
+    """Inner products for two inputs of norm 1 at an angle θ at infinite width. theta: in [0, π].
 
     Θ = Σₗ Sˡ Πₗ′ χˡ′(θˡ′), l = 0..L, l′ = l..L−1, Sˡ = ‖αˡ‖² cos θˡ + β², χ(θ) = c E[σ′(u) σ′(v)]
     (Jacot et al., 2018, Thm 1, in the paper's convention, the last layer not scaled; for ReLU
@@ -190,9 +190,9 @@ def _angles(
     rows: slice,
     then: Callable[[np.ndarray, slice], None] = lambda theta, rows: None,
 ) -> np.ndarray:
-    """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal. Some rows
-    at a time on all threads: NumPy's functions do not hold the interpreter's lock. then: what is
-    done with them in place.
+    """Angles between a band of rows of norm 1 and all rows up to its end; right below the diagonal.
+    Some rows at a time on all threads: NumPy's functions do not hold the interpreter's lock. then:
+    what is done with them in place.
 
     Those of near parallel or opposite rows by their difference and sum (Kahan, 2006): the arc
     cosine of a cosine c has √(1 − c²) times its accuracy."""

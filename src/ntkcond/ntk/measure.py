@@ -107,9 +107,9 @@ def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
 
 
 def infinite_width_error(network: MLP, features: int, squared_norms: np.ndarray) -> KernelError:
-    """Of `infinite_width_ntk`, by `ntkcond.ntk.infinite_width.entry_error`. squared_norms: its
-    diagonal, (n,). Proved for closed forms, whose elementary functions are taken as good to a few
-    units of rounding; else estimated."""
+    """The error of `infinite_width_ntk`, by `ntkcond.ntk.infinite_width.entry_error`.
+    squared_norms: its diagonal, (n,). Proved for closed forms, whose elementary functions are taken
+    as good to a few units of rounding; else estimated."""
     closed = network.is_linear or max(dual(network.activation).error) == 0
     # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K; and entries that underflow
     error = infinite_width.entry_error(network, features) * float(squared_norms.sum()) + TINY * len(

@@ -29,7 +29,7 @@ class Explicit(NamedTuple):
         return self.values.sum(0)
 
     def rows(self, index: Tensor) -> "Explicit":
-        """Those of some of the samples."""
+        """The gradients of some of the samples."""
         return Explicit(self.values[index])
 
     def squares(self) -> Tensor:
@@ -78,7 +78,7 @@ class Factored(NamedTuple):
         return (back.mT @ a).flatten()
 
     def rows(self, index: Tensor) -> "Factored":
-        """Those of some of the samples."""
+        """The gradients of some of the samples."""
         return self._replace(x=self.x[index], back=self.back[index])
 
     def squares(self) -> Tensor:
@@ -196,7 +196,7 @@ def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
 
 
 def normalisation(layer: Any, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    """Of BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
+    """BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
     if isinstance(layer, nn.LayerNorm):
         normalised = functional.layer_norm(x, layer.normalized_shape, None, None, layer.eps)
         kept = len(layer.normalized_shape)

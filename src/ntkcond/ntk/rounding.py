@@ -44,19 +44,20 @@ AT_ONCE = 512  # samples: more pass in parts, which keep within a cache
 
 
 class Bound(NamedTuple):
-    """Of an NTK's error. features: on ‖δΦ‖_F, squared; products: on the norm of what the rounding
-    of products adds to K; kinks: gates that may be on either side. Those of samples add up."""
+    """Bounds on an NTK's error. features: on ‖δΦ‖_F, squared; products: on the norm of what the
+    rounding of products adds to K; kinks: gates that may be on either side. Those of samples add
+    up."""
 
     features: float = 0.0
     products: float = 0.0
     kinks: int = 0
 
     def joined(self, other: "Bound") -> "Bound":
-        """Of the samples of both."""
+        """Bounds for the samples of both."""
         return Bound(*(a + b for a, b in zip(self, other, strict=True)))
 
     def norm(self, largest: float) -> float:
-        """Of ‖δK‖. largest: a bound on the largest eigenvalue of the computed matrix."""
+        """A bound on ‖δK‖. largest: a bound on the largest eigenvalue of the computed matrix."""
         moved = math.sqrt(self.features)
         size = math.sqrt(max(largest, 0.0) + self.products)
         return self.products + (2 * size + moved) * moved
@@ -73,12 +74,12 @@ class KernelError:
     zero_gradients: int = 0
 
     def joined(self, other: "KernelError") -> "KernelError":
-        """Of the samples of both: bounds add up."""
+        """The error for the samples of both: bounds add up."""
         both = {g: self.bounds[g].joined(other.bounds[g]) for g in self.bounds if g in other.bounds}
         return KernelError(both, self.zero_gradients + other.zero_gradients)
 
     def scaled(self, factor: float, added: float = 0.0) -> "KernelError":
-        """Of factor times K; added: to the error of its products."""
+        """The error of factor times K; added: to the error of its products."""
         bounds = {
             grade: Bound(factor * b.features, factor * b.products + added, b.kinks)
             for grade, b in self.bounds.items()
@@ -87,7 +88,7 @@ class KernelError:
 
     @classmethod
     def of_matrix(cls, error: float, grade: str = PROVED) -> "KernelError":
-        """Of a matrix whose error has at most this norm."""
+        """The error of a matrix, at most this in norm."""
         return cls({grade: Bound(products=error)})
 
 
@@ -210,7 +211,7 @@ def _largest(a: Array) -> np.ndarray:
 
 
 class _Error(NamedTuple):
-    """Of a vector of m entries of each of n samples: its norm, `size` (n,), and its error.
+    """The norm `size` (n,) of a vector of m entries of each of n samples, and its error.
 
     worst: a bound on the norm of the error, (n,). certain: what of it no model makes smaller, (n,).
     noise: of the model, (passes, n, m) float32 in units of `unit`, (n,). rounded: under the model,
@@ -263,7 +264,7 @@ class _Pass:
         self.random = np.random.default_rng(0)
 
     def exact(self, size: np.ndarray, like: Array) -> _Error:
-        """Of vectors without an error. like: (…, m) float32."""
+        """No error: vectors of these norms. like: (…, m) float32."""
         none = np.zeros(len(size))
         noise = xp(like).zeros(
             (self.passes, len(size), like.shape[-1]), dtype=like.dtype, device=like.device
@@ -271,7 +272,7 @@ class _Pass:
         return _Error(size, none, none, noise, none, none)
 
     def product(self, before: _Error, w: _Weights, back: bool) -> _Arrived:
-        """Of α Wᵀ, or back of δ W, from that of α or δ."""
+        """The error of α Wᵀ, or back of δ W, from that of α or δ."""
         single = w.single if back else w.single.T
         terms, m = single.shape
         longest = w.columns if back else w.rows
@@ -358,7 +359,8 @@ class _Pass:
         return np.fmin(self.shape.bend * moved, relative)
 
     def activated(self, gate: "_Gate", noise: Array, value: Array) -> _Error:
-        """Of a layer's output, value: (n, m), with a bias (n, m + 1). noise: that has arrived."""
+        """The error of a layer's output, value: (n, m), with a bias (n, m + 1). noise: that has
+        arrived."""
         size, error = row_norms(value), gate.arrived.error
         rounded = ELEMENTARY * UNIT_ROUNDOFF * size
         flushed = np.where(gate.most[PROVED] > 0, math.sqrt(value.shape[1]) * TINY, 0.0)
@@ -375,7 +377,7 @@ class _Pass:
         return _Error(size, worst, certain, noise, unit, rounded)
 
     def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
-        """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
+        """The error of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
         n, shape, forward = len(delta), self.shape, gate.arrived
         arrived, size = row_norms(arriving), row_norms(delta)
         arrived = np.broadcast_to(arrived, (n,))
@@ -435,7 +437,7 @@ class _Kink(NamedTuple):
     columns: np.ndarray
 
     def norm(self, arriving: Array, n: int) -> np.ndarray:
-        """Of jump times what arrives there, of each sample; (n,)."""
+        """The norm of jump times what arrives there, for each sample; (n,)."""
         rows = self.rows if len(arriving) == n else np.zeros_like(self.rows)
         values = to_numpy(arriving)[rows, self.columns]
         return np.sqrt(np.bincount(self.rows, (self.jump * values) ** 2, minlength=n))
@@ -596,9 +598,9 @@ def _collected(
 
 
 def _rounding_of_products(grade: str, lengths: Sequence[int], layers: int) -> float:
-    """Of an entry of (A Aᵀ) ∘ (Δ Δᵀ), relative to the norms in it, with that of the sum of layers;
-    under the model, of the matrix relative to the sum of these norms' squares, each entry below the
-    diagonal standing in two places."""
+    """The rounding of an entry of (A Aᵀ) ∘ (Δ Δᵀ), relative to the norms in it, with that of the
+    sum of layers; under the model, of the matrix relative to the sum of these norms' squares, each
+    entry below the diagonal standing in two places."""
     if grade == PROVED:
         return (sum(lengths) + layers + 4) * UNIT_ROUNDOFF
     roots = sum(math.sqrt(k) for k in lengths) + math.sqrt(layers) + 4
@@ -674,7 +676,7 @@ def _stack_error(
 def _relative_errors(
     network: MLP, known: Sequence[_Weights], deltas: Sequence[Array]
 ) -> list[dict[str, float]]:
-    """Of the norms of δ¹ … δᴸ⁺¹, each a product of the weights behind it."""
+    """Relative errors of the norms of δ¹ … δᴸ⁺¹, each a product of the weights behind it."""
     way, width = _Pass(network, 1), int(network.width)
     vector = way.exact(np.ones(1), known[-1].single[:, :1])
     relative = [{PROVED: 0.0, MODEL: 0.0}]
@@ -688,7 +690,7 @@ def _relative_errors(
 
 
 def _scaled(arrived: _Error, size: np.ndarray, scale: float, m: int) -> _Error:
-    """Of a layer without an activation; m with its bias."""
+    """The error of a layer without an activation; m with its bias."""
     noise, rounded = arrived.noise, 4 * UNIT_ROUNDOFF * size
     if m > noise.shape[2]:
         noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)

@@ -56,7 +56,7 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Of an (n, n) NTK.
+    """The ends of the spectrum of an (n, n) NTK, its κ and their verdict.
 
     extremes: of the matrix as computed. kernel_error: how far that is from the exact NTK. n: rows.
     rank_bound: the exact NTK's rank is at most this, for certain. smallest_is_above: a proven lower
@@ -91,7 +91,7 @@ class Spectrum:
         return max(intervals, key=GRADES.index)
 
     def _intervals(self) -> dict[str, "_Interval"]:
-        """Of the exact eigenvalues, by grade."""
+        """Intervals that hold the exact λ_max and λ_min, by grade."""
         ends, above = self.extremes, self.smallest_is_above
         largest, smallest = ends.largest, ends.smallest
         if above is not None:
@@ -130,7 +130,7 @@ class Spectrum:
 
     @property
     def kappa(self) -> float:
-        """Of a singular NTK ∞; of an unresolved one its lower bound."""
+        """λ_max/λ_min; ∞ of a singular NTK, the lower bound of an unresolved one."""
         if self.verdict == RESOLVED:
             return self.lambda_max / self.lambda_min
         return self.kappa_lower
@@ -269,7 +269,7 @@ def _enclosures(
 def _enclosed(
     kernel: np.ndarray, value: float, sign: float, trace: float, n: int
 ) -> tuple[float, float] | None:
-    """Of λ_min of ±K, computed as `value`; trace: of ±K."""
+    """An interval that holds λ_min of ±K, computed as `value`; trace: of ±K."""
 
     def slack(sigma: float) -> float:
         """τ of ±K − σI, with the rounding of the difference."""
@@ -337,8 +337,8 @@ def _has_factor(kernel: Symmetric) -> bool:
 
 
 def singular_extremes(kernel: Symmetric) -> Extremes:
-    """Of a kernel that is known to be singular, so that λ_min of the exact one is 0. Otherwise as
-    `extreme_eigenvalues`, without a factor."""
+    """Extremes of a kernel that is known to be singular, so that λ_min of the exact one is 0.
+    Otherwise as `extreme_eigenvalues`, without a factor."""
     largest, residual, _ = _largest(kernel.n, kernel.product, [lambda _: 0.0], basis=10)
     error = backward_error(kernel) + residual
     return Extremes(largest, 0.0, (largest - error, largest + error), (-error, error), proved=False)
@@ -451,8 +451,8 @@ def relative_error(network: MLP, features: int) -> float:
 def nonzero_spectrum(
     network: MLP, x: Array, factor: LinearFactor
 ) -> dict[str, float | int | np.ndarray]:
-    """Of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero eigenvalue with its error, κ,
-    and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
+    """The non-zero spectrum of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero
+    eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
 
     x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for
     `relative_error` times ‖X‖ ‖R‖; Φ itself may be much smaller.

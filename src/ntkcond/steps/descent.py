@@ -80,7 +80,7 @@ def main(arguments: Namespace) -> None:
     columns: dict[str, np.ndarray] = {}
     modes = Modes(*(np.empty((*shape, n)) for _ in Modes._fields))
     for i, j in np.ndindex(shape):
-        with np.errstate(over="ignore", invalid="ignore"):  # told as a UserError
+        with np.errstate(over="ignore", invalid="ignore"):  # raises UserError instead
             state = next(path(i, j, 0.0))
             kernel = empirical_ntk(state.gradients)
         if not np.isfinite(to_numpy(kernel)).all():

@@ -89,7 +89,7 @@ class Job:
         return float(np.sqrt(self.comm.allreduce(float(((product - value * v) ** 2).sum()))))
 
     def _samples(self, block: int, indices: np.ndarray) -> np.ndarray:
-        """Of those in a block, float64, by runs of neighbours."""
+        """Samples of a block, float64, by runs of neighbours."""
         runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
         first = block * self.n
         parts = [self.x[first + run[0] : first + run[-1] + 1] for run in runs if len(run)]

@@ -57,7 +57,7 @@ class Model:
     loss: str = "cross_entropy"
 
     def inputs(self, x: torch.Tensor, factor: float) -> torch.Tensor:
-        """Of a layer with this factor, which shall not scale its biases β b."""
+        """The inputs of a layer with this factor, which shall not scale its biases β b."""
         return self.network.with_bias(x, factor)
 
 

@@ -56,7 +56,7 @@ def _two(a: float, b: float, theta: float) -> np.ndarray:
 
 
 def _limits(ratio: Callable[[float, int], float], theta: float = 2e-3) -> np.ndarray:
-    """Of ratio(θ, L) as θ → 0 for each of DEPTHS, the term linear in θ removed."""
+    """Limits of ratio(θ, L) as θ → 0 for each of DEPTHS, the term linear in θ removed."""
     return np.array([2 * ratio(theta / 2, depth) - ratio(theta, depth) for depth in DEPTHS])
 
 

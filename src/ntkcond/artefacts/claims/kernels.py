@@ -351,7 +351,7 @@ def linear_is_finite(conditioning: Table) -> Findings:
     "Only as m → ∞: at finite width κ̄ grows with depth.", 9,
 )  # fmt: skip
 def linear_keeps_kappa(conditioning: Table) -> Findings:
-    """Of singular NTKs, by the non-zero spectrum."""
+    """Singular NTKs count by their non-zero spectrum."""
     for _, rows in _networks(conditioning, "linear"):
         logs = rows.assign(value=np.log(rows.nonzero_kappa))
         table = logs.pivot_table("value", "seed", "depth", aggfunc="mean")
@@ -694,7 +694,7 @@ def others_with_biases(fig_architectures: Table) -> Findings:
     artefact="claims and fig_weight_scale", kind=THEOREM,
 )  # fmt: skip
 def weight_scale(fig_weight_scale: Table) -> Findings:
-    """Of ReLU networks, at several depths; of the figure, how far apart its four curves are."""
+    """ReLU networks, at several depths; of the figure, how far apart its four curves are."""
     relu = fig_weight_scale[fig_weight_scale.activation == "relu"]
     phi = relu.pivot_table("phi_deg", "weight_variance", "theta_in_deg")
     if phi.empty:

@@ -110,7 +110,7 @@ def _within_bound(fig_descent: Table, power: int, quantity: str) -> Findings:
     kind=THEOREM,
 )  # fmt: skip
 def bounded_by_kappa(fig_descent: Table) -> Findings:
-    """Of the loss, the square of the residual: with a constant NTK (1 − 1/κ)²ᵗ would do."""
+    """The loss is the square of the residual: with a constant NTK (1 − 1/κ)²ᵗ would do."""
     return _within_bound(fig_descent, 2, "loss")
 
 
