@@ -6,7 +6,7 @@ some orthonormal directions, and r = √(1 − ‖p‖²) the length of the rest
     cos φ_ij ≤ ⟨pᵢ, pⱼ⟩ + rᵢ rⱼ,
 
 a product of vectors of 129 entries, where a kernel entry takes d + 2 L m. A pair whose right-hand
-side is below a cosine already found is ruled out. Good directions are the leading ones of the
+side is below a known cosine is ruled out. Good directions are the leading ones of the
 gradients of a few samples, the landmarks. Right-hand sides are computed in float32, with a bound on
 their rounding.
 

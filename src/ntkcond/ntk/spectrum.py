@@ -251,7 +251,7 @@ def extreme_eigenvalues(
 def _enclosures(
     kernel: np.ndarray, smallest: float, largest: float
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Intervals that hold λ_max and λ_min of a given matrix, for certain; None if none was found.
+    """Intervals that hold λ_max and λ_min of a given matrix, for certain; None without a proof.
 
     If A has a Cholesky factor in floating point, λ_min(A) ≥ −τ; if it has none, λ_min(A) ≤ τ, with
     τ = (n + 2) u tr A, for sums in any order (Rump, BIT Numerical Mathematics 46, 433, 2006;

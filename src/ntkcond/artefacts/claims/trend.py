@@ -93,7 +93,7 @@ def moderated(variances: ArrayLike, freedom: float) -> np.ndarray:
     """Variances of depths, along the last axis, shrunk towards their mean as far as their scatter
     is that of estimates with so few degrees of freedom; the mean where one is missing (NaN).
 
-    The logarithms are shrunk by the ratio of variances expected and found (Cui et al., 2005)."""
+    The logarithms are shrunk by the ratio of variances expected and observed (Cui et al., 2005)."""
     variances = np.asarray(variances, dtype=np.float64)
     mean = np.nanmean(variances, axis=-1, keepdims=True)
     if freedom <= 1:
