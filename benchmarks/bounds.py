@@ -31,7 +31,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def ratios(network: MLP, n: int, rounds: int) -> tuple[list[float], list[float], float]:
-    """Of the bound and of what is computed once, in kernels; and seconds of a kernel."""
+    """Costs of the bound and of what is computed once, in kernels; and seconds of a kernel."""
     weights = network.initial_weights(1, FEATURES)
     gradients, with_error = network.gradients(weights), gradients_with_error(network, weights)
     x = np.random.default_rng(0).standard_normal((n, FEATURES))

@@ -31,16 +31,16 @@ def main() -> None:
         for depth in a.depths:
             network = MLP(ACTIVATIONS["relu"], depth, a.width)
             gradients = network.initial_gradients(1, x.shape[1])(x[:n])
-            seconds, found = {}, {}
+            seconds, pairs = {}, {}
             for way, limit in (("search", pruned), ("all pairs", n)):
                 closest_pair.BRUTE_FORCE_UP_TO = limit
                 start = time.perf_counter()
-                found[way] = closest_pair.closest_pair(gradients)
+                pairs[way] = closest_pair.closest_gradients(gradients)
                 seconds[way] = time.perf_counter() - start
             print(
                 f"n = {n}, L = {depth}: {seconds['search']:.2f} s, all pairs in float64"
                 f" {seconds['all pairs']:.2f} s; the same pair and angle:"
-                f" {found['search'] == found['all pairs']}; {found['search']}",
+                f" {pairs['search'] == pairs['all pairs']}; {pairs['search']}",
                 flush=True,
             )
 

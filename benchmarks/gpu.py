@@ -127,9 +127,9 @@ def identity(name: str, facts: dict[str, str], options: argparse.Namespace) -> s
 def finished(name: str, facts: dict[str, str], options: argparse.Namespace) -> list[dict] | None:
     """A part's rows, unless they are of another machine, code or size."""
     path = options.output / "parts" / f"{name}.json"
-    found = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    same = found.get("identity") == identity(name, facts, options)
-    return found["rows"] if same else None
+    kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    same = kept.get("identity") == identity(name, facts, options)
+    return kept["rows"] if same else None
 
 
 def not_tried(name: str, options: argparse.Namespace, left: float) -> str:
@@ -237,8 +237,8 @@ def as_markdown(rows: pd.DataFrame) -> str:
 def data_folder() -> Path | None:
     """Where MNIST's files are: NTKCOND_TEST_DATA, or data/."""
     folders = [os.environ.get("NTKCOND_TEST_DATA"), ROOT / "data"]
-    there = (Path(folder).resolve() for folder in folders if folder)
-    return next((folder for folder in there if (folder / "MNIST/raw").is_dir()), None)
+    resolved = (Path(folder).resolve() for folder in folders if folder)
+    return next((folder for folder in resolved if (folder / "MNIST/raw").is_dir()), None)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from ntkcond.jobs import kernel as kernel_job
 from ntkcond.jobs import spectrum as spectrum_job
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
-from ntkcond.ntk.closest_pair import ClosestPair, closest_pair
+from ntkcond.ntk.closest_pair import ClosestPair, closest_gradients
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.spectrum import extreme_eigenvalues
 from ntkcond.run.files import write_text
@@ -78,7 +78,8 @@ SMALL = Sizes(
 
 
 class Setting(NamedTuple):
-    """Of a call: sizes, the folder of MNIST's raw files (or None), the folder to write to."""
+    """Settings of a call: sizes, the folder of MNIST's raw files (or None), the folder to write
+    to."""
 
     sizes: Sizes
     data: Path | None
@@ -146,8 +147,8 @@ def images(setting: Setting, n: int) -> tuple[np.ndarray, np.ndarray]:
     if setting.data:
         from ntkcond.datasets import mnist  # torchvision, which takes long to load
 
-        found = choose(mnist.load(setting.data, {}), n, seed=0, scale=(-1, 1))
-        return found.x, found.y
+        samples = choose(mnist.load(setting.data, {}), n, seed=0, scale=(-1, 1))
+        return samples.x, samples.y
     rng = np.random.default_rng(0)
     hidden, mixing = rng.standard_normal((n, CLASSES)), rng.standard_normal((CLASSES, FEATURES))
     return np.tanh(hidden @ mixing / 3).astype(np.float32), hidden.argmax(1)
@@ -186,8 +187,8 @@ def kernel(setting: Setting) -> Iterator[Row]:
         gradients = network.initial_gradients(1, FEATURES, DEVICE)
         work = kernel_job.work(n, n, FEATURES, depth, width, 1).operations
         for tile in (None, *setting.sizes.tiles):
-            seconds, found, peak = timed(ntk, gradients, x, tile)
-            off = abs(to_numpy(found[index][:, index]) - expected) / norms / norms[:, None]
+            seconds, computed, peak = timed(ntk, gradients, x, tile)
+            off = abs(to_numpy(computed[index][:, index]) - expected) / norms / norms[:, None]
             name = f"n = {n:,}, L = {depth}, m = {width}, tile {tile or 'by default'}"
             yield row(name, seconds, work, rate, float(off.max()), 1e-13, peak)
 
@@ -203,16 +204,16 @@ def spectra(setting: Setting) -> Iterator[Row]:
     for n in (setting.sizes.block, setting.sizes.cholesky):
         x = images(setting, n)[0].astype(np.float64)
         host = empirical_ntk(network.initial_gradients(1, FEATURES)(x))
-        seconds, found, peak = timed(extreme_eigenvalues, put(host, DEVICE))
-        here = extreme_eigenvalues(host)
-        off = [abs(a - b) for a, b in zip(found[:2], here[:2], strict=True)]
+        seconds, computed, peak = timed(extreme_eigenvalues, put(host, DEVICE))
+        on_cpu = extreme_eigenvalues(host)
+        off = [abs(a - b) for a, b in zip(computed[:2], on_cpu[:2], strict=True)]
         way = "Cholesky and Lanczos"
-        if here.eigenvalues is not None:
-            off, way = abs(found.eigenvalues - here.eigenvalues), "all eigenvalues"
+        if on_cpu.eigenvalues is not None:
+            off, way = abs(computed.eigenvalues - on_cpu.eigenvalues), "all eigenvalues"
         yield row(
             f"n = {n:,}, {way}", seconds, spectrum_job.work(n, n, 0, 0, 0, 1).operations, rate,
-            float(max(off) / (found.error + here.error)), 1.0, peak,
-            f"λ_min = {found.lambda_min:.6g} ± {found.error:.1g}",
+            float(max(off) / (computed.error + on_cpu.error)), 1.0, peak,
+            f"λ_min = {computed.lambda_min:.6g} ± {computed.error:.1g}",
         )  # fmt: skip
 
 
@@ -223,18 +224,18 @@ def pairs(setting: Setting) -> Iterator[Row]:
     for n in setting.sizes.pairs:
         host = images(setting, n)[0].astype(np.float64)
         x = put(host, DEVICE)
-        seconds, found, peak = timed(pair, gradients, x, repeats=1)
-        here = closest_pair(network.initial_gradients(1, FEATURES)(host))
+        seconds, computed, peak = timed(pair, gradients, x, repeats=1)
+        on_cpu = closest_gradients(network.initial_gradients(1, FEATURES)(host))
         work = closest_pair_job.work(n, FEATURES, 3, network.width, 1).operations
         yield row(
-            f"n = {n:,}, L = 3", seconds, work, rate, abs(found.angle_deg - here.angle_deg), 1e-9,
-            peak, f"samples {found.first}, {found.second}: {found.angle_deg:.6f}°",
-            failed=(found.first, found.second) != (here.first, here.second),
+            f"n = {n:,}, L = 3", seconds, work, rate, abs(computed.angle_deg - on_cpu.angle_deg),
+            1e-9, peak, f"samples {computed.first}, {computed.second}: {computed.angle_deg:.6f}°",
+            failed=(computed.first, computed.second) != (on_cpu.first, on_cpu.second),
         )  # fmt: skip
 
 
 def pair(gradients: GradientMap, x: Array) -> ClosestPair:
-    return closest_pair(gradients(x))
+    return closest_gradients(gradients(x))
 
 
 def training(setting: Setting) -> Iterator[Row]:
@@ -243,11 +244,11 @@ def training(setting: Setting) -> Iterator[Row]:
     task = sgd.classification(*images(setting, setting.sizes.trained))
     few = sgd.classification(task.x[:5000].numpy(), task.y[:5000].numpy())
     run = [sgd.Run(1, 1.0)]
-    here = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, "cpu", setting)]
+    on_cpu = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, "cpu", setting)]
     for name, tolerance in (("float32", 1e-4), ("TF32", 3e-3))[: 2 if GPU else 1]:
         rate = product_rate(name)
-        there = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, DEVICE, setting)]
-        off = max(float(abs(a / b - 1).max()) for a, b in zip(there, here, strict=True))
+        on_device = [epoch.train_loss for epoch in epochs_of(few, 3, run, 2, DEVICE, setting)]
+        off = max(float(abs(a / b - 1).max()) for a, b in zip(on_device, on_cpu, strict=True))
         yield row(f"L = 3, two epochs, {name}", difference=off, tolerance=tolerance)
         for depth in setting.sizes.training_depths:
             network = MLP(RELU, depth, setting.sizes.width)
@@ -256,8 +257,8 @@ def training(setting: Setting) -> Iterator[Row]:
                 runs = [sgd.Run(seed, 0.1) for seed in range(count)]
                 if GPU:
                     torch.cuda.reset_peak_memory_stats()
-                found = list(epochs_of(task, depth, runs, 4, DEVICE, setting))
-                seconds = min(epoch.wall_s for epoch in found[1:])
+                measured = list(epochs_of(task, depth, runs, 4, DEVICE, setting))
+                seconds = min(epoch.wall_s for epoch in measured[1:])
                 peak = torch.cuda.max_memory_allocated() if GPU else math.nan
                 case = f"L = {depth}, an epoch of {len(task.x):,}, runs together: {count}, {name}"
                 yield row(case, seconds, count * work, rate, gpu_bytes=peak)
@@ -276,8 +277,10 @@ def epochs_of(
 def whole(setting: Setting) -> Iterator[Row]:
     """One NTK of all samples from data to κ, by the workflow."""
     folder = setting.output / "whole"
-    there = sum(file.stat().st_size for file in folder.rglob("*.h5"))  # of a call that was cut off
-    room = min(available_memory(DEVICE), shutil.disk_usage(setting.output).free + there)
+    reusable = sum(
+        file.stat().st_size for file in folder.rglob("*.h5")
+    )  # of a call that was cut off
+    room = min(available_memory(DEVICE), shutil.disk_usage(setting.output).free + reusable)
     n = min(setting.sizes.whole, math.isqrt(int(0.8 * room) // 4))
     source: dict = {"source": "synthetic", "features": FEATURES}
     if setting.data:
@@ -289,7 +292,7 @@ def whole(setting: Setting) -> Iterator[Row]:
     }  # fmt: skip
     taken = snakemake(setting, "whole", config, "results/conditioning.csv")
     rate = product_rate("float64")
-    (found,) = pd.read_csv(folder / "results/conditioning.csv").itertuples()
+    (measured,) = pd.read_csv(folder / "results/conditioning.csv").itertuples()
     size = (n, n, FEATURES, 3, setting.sizes.width, 1)
     steps = {"kernel": kernel_job.work(*size), "spectrum": spectrum_job.work(*size)}
     for step, work in steps.items():
@@ -298,9 +301,9 @@ def whole(setting: Setting) -> Iterator[Row]:
     records = (folder / "results/benchmarks").rglob("*.tsv")
     seconds = sum(pd.read_csv(record, sep="\t")["s"].iloc[-1] for record in records)
     yield row(
-        f"all jobs, n = {n:,}", seconds, gpu_bytes=taken, failed=found.verdict != "resolved",
-        result=f"κ = {found.kappa:.4g}, {found.verdict}; λ_min = {found.lambda_min:.6g} ±"
-        f" {found.lambda_min_error:.1g}",
+        f"all jobs, n = {n:,}", seconds, gpu_bytes=taken, failed=measured.verdict != "resolved",
+        result=f"κ = {measured.kappa:.4g}, {measured.verdict}; λ_min = {measured.lambda_min:.6g} ±"
+        f" {measured.lambda_min_error:.1g}",
     )  # fmt: skip
 
 
@@ -333,13 +336,13 @@ def trained(
         config |= {"figures": {"fig3": ["digits"]}, "datasets": {"digits": {"training": paper}}}
     taken = snakemake(setting, "paper", config, target, "results/table_generalization.csv")
     results, rate = setting.output / "paper/results", product_rate("TF32" if GPU else "float32")
-    for found in pd.read_csv(results / "table_generalization.csv").itertuples():
-        with h5py.File(results / f"training/{found.dataset}/depth{found.depth}.h5") as file:
+    for network in pd.read_csv(results / "table_generalization.csv").itertuples():
+        with h5py.File(results / f"training/{network.dataset}/depth{network.depth}.h5") as file:
             seconds, operations = file.attrs["wall_s"], file.attrs["flops"]
-        paper = found.paper_test_accuracy_percent
-        result = f"test accuracy {found.test_accuracy_percent_mean:.2f} %"
+        paper = network.paper_test_accuracy_percent
+        result = f"test accuracy {network.test_accuracy_percent_mean:.2f} %"
         result += f" (paper: {paper:.2f} %)" if paper == paper else ""
-        case = f"{found.dataset}, L = {found.depth}, {found.epochs} epochs"
+        case = f"{network.dataset}, L = {network.depth}, {network.epochs} epochs"
         yield row(case, seconds, operations, rate, gpu_bytes=taken, result=result)
 
 
@@ -386,8 +389,8 @@ def compute(name: str, setting: Setting, identity: str) -> None:
     """Writes OUTPUT/parts/NAME.json when all is computed."""
     start = time.perf_counter()
     rows = list(COMPUTE[name](setting))
-    found = {"identity": identity, "seconds": time.perf_counter() - start, "rows": rows}
-    write_text(setting.output / "parts" / f"{name}.json", json.dumps(found))
+    part = {"identity": identity, "seconds": time.perf_counter() - start, "rows": rows}
+    write_text(setting.output / "parts" / f"{name}.json", json.dumps(part))
 
 
 def end_with(caller: int) -> None:

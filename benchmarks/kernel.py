@@ -65,7 +65,7 @@ AGREE = {"float64": 1e-12, "float32": 0.03}
 
 
 def python_of(name: str) -> str:
-    """The interpreter with this package; its environment is made where there is none."""
+    """The interpreter with this package; its environment is made if it is missing."""
     if not PACKAGES.get(name):
         return sys.executable
     folder = HERE / "environments" / name
@@ -152,20 +152,20 @@ def measure(n: int, depth: int, dtype: str, names: list[str], options) -> pd.Dat
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Of each case and package: medians over repeats, and the range of the ratio to ours."""
+    """Medians over repeats for each case and package, and the range of the ratio to ours."""
     rows = []
     for (n, depth, dtype), case in table.groupby(["n", "depth", "dtype"], sort=False):
         ours = case[case["package"] == "ntkcond"].set_index("repeat")["seconds"]
         rate = 2 * n * n * WIDTH / median(case["product_seconds"])
-        for name, own in case.groupby("package", sort=False):
-            seconds = own.set_index("repeat")["seconds"]
+        for name, group in case.groupby("package", sort=False):
+            seconds = group.set_index("repeat")["seconds"]
             ratios = (seconds / ours).dropna()
             rows.append({
                 "n": n, "depth": depth, "dtype": dtype, "package": name,
                 "times_ours": median(ratios), "least": ratios.min(), "most": ratios.max(),
                 "share_of_rate": useful_operations(n, depth) / median(seconds) / rate,
                 "seconds": median(seconds), "product_gflops": rate / 1e9,
-                "extra_mib": own["extra_mib"].iloc[0], "difference": own["difference"].iloc[0],
+                "extra_mib": group["extra_mib"].iloc[0], "difference": group["difference"].iloc[0],
             })  # fmt: skip
     return pd.DataFrame(rows)
 

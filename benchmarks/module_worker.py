@@ -59,8 +59,8 @@ def torch_func(module: nn.Module, x: torch.Tensor) -> Callable[[], np.ndarray]:
 
     def kernel() -> np.ndarray:
         with torch.no_grad():
-            found = gradients(weights, x).values()
-            return sum(g.flatten(1) @ g.flatten(1).T for g in found).numpy()
+            per_sample = gradients(weights, x).values()
+            return sum(g.flatten(1) @ g.flatten(1).T for g in per_sample).numpy()
 
     return kernel
 

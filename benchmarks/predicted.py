@@ -40,10 +40,10 @@ def main() -> None:
     for job in question.freshness.graph.upstream(question.job):
         log = Path("results/logs", job.rule, *Path(job.outputs[0]).parts[2:]).with_suffix(".log")
         text = log.read_text("utf-8") if log.is_file() else ""
-        found = LOGGED.search(text)
-        if job.rule not in a.rules or not found:
+        logged = LOGGED.search(text)
+        if job.rule not in a.rules or not logged:
             continue
-        seconds, memory = float(WORK.search(text)[1]), float(found["peak_memory_mb"]) / 1e3
+        seconds, memory = float(WORK.search(text)[1]), float(logged["peak_memory_mb"]) / 1e3
         if seconds > a.longer_than:
             expected = cost(question.freshness.graph, job, rate)
             parts = {name: re.search(part, text) for name, part in PARTS.items()}

@@ -69,5 +69,5 @@ if __name__ == "__main__":
         print(f"{Path(__file__).stem}, Gflop/s of 2 threads")
         for kind in ("float64", "float32"):
             for name in LIBRARIES:
-                found, blas = read(name, kind, 2)
-                print(f"  {kind} {name:6} {found / 1e9:6.0f}  {blas}")
+                rate, blas = read(name, kind, 2)
+                print(f"  {kind} {name:6} {rate / 1e9:6.0f}  {blas}")

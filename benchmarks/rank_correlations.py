@@ -44,9 +44,9 @@ def by_size(slope: float) -> Draw:
     fifth of the networks never arrive."""
 
     def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        own, noise = rng.standard_normal((2, len(SIZES)))
-        y = 0.5 * DEPTH - 1.5 * WIDTH + slope * own + 0.5 * noise
-        return own - DEPTH, np.where(y > np.quantile(y, 0.8), np.inf, y)
+        signal, noise = rng.standard_normal((2, len(SIZES)))
+        y = 0.5 * DEPTH - 1.5 * WIDTH + slope * signal + 0.5 * noise
+        return signal - DEPTH, np.where(y > np.quantile(y, 0.8), np.inf, y)
 
     return draw
 
@@ -55,19 +55,19 @@ def by_activation(slope: float, spread: float, arrives: bool) -> Draw:
     """x and y are larger with the second activation, x of which spreads so many times as much."""
 
     def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        own, noise = rng.standard_normal((2, len(BOTH)))
+        signal, noise = rng.standard_normal((2, len(BOTH)))
         second = BOTH[:, 0]
-        x = 2 * second + own * np.where(second, spread, 1)
-        y = 2 * second + slope * own + noise
+        x = 2 * second + signal * np.where(second, spread, 1)
+        y = 2 * second + slope * signal + noise
         return x, y if arrives else np.where(second, np.inf, y)
 
     return draw
 
 
-def bootstrap_partial(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> tuple[float, float]:
+def bootstrap_partial(x: np.ndarray, y: np.ndarray, covariates: np.ndarray) -> tuple[float, float]:
     """The percentile interval of the partial rank correlation."""
     chosen = np.random.default_rng(0).integers(len(x), size=(RESAMPLES, len(x)))
-    basis = orthonormal(given[chosen])
+    basis = orthonormal(covariates[chosen])
     rest = (unit_ranks(values[chosen])[..., None] for values in (x, y))
     a, b = ((v - basis @ (np.swapaxes(basis, 1, 2) @ v))[..., 0] for v in rest)
     size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
@@ -76,17 +76,23 @@ def bootstrap_partial(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> tuple[
     return float(low), float(high)
 
 
-def decided(draw: Draw, given: np.ndarray | None, simulations: int, resampled: int) -> list[float]:
+def decided(
+    draw: Draw, covariates: np.ndarray | None, simulations: int, resampled: int
+) -> list[float]:
     """Percent of the simulations that the permutations decide; of the first few, the bootstrap."""
     rng = np.random.default_rng(1)
     by_permutations, by_bootstrap = [], []
     for i in range(simulations):
         x, y = draw(rng)
-        by_permutations.append(rank_correlation(x, y, given).p <= ALPHA)
+        by_permutations.append(rank_correlation(x, y, covariates).p <= ALPHA)
         if i < resampled:
-            ends = bootstrap_interval(x, y) if given is None else bootstrap_partial(x, y, given)
+            ends = (
+                bootstrap_interval(x, y)
+                if covariates is None
+                else bootstrap_partial(x, y, covariates)
+            )
             by_bootstrap.append(ends[0] > 0 or ends[1] < 0)
-    return [100 * float(np.mean(found)) for found in (by_permutations, by_bootstrap)]
+    return [100 * float(np.mean(decisions)) for decisions in (by_permutations, by_bootstrap)]
 
 
 def false_among_decided(families: int) -> tuple[float, float]:
@@ -99,9 +105,11 @@ def false_among_decided(families: int) -> tuple[float, float]:
     for _ in range(families):
         p = []
         for _ in range(6):
-            own, other, noise = rng.standard_normal((3, len(SIZES)))
-            y = 0.5 * DEPTH - 1.5 * WIDTH + own + 0.5 * noise
-            shared = np.where(true[:, None], own, other) + 0.5 * rng.standard_normal((12, len(y)))
+            signal, other, noise = rng.standard_normal((3, len(SIZES)))
+            y = 0.5 * DEPTH - 1.5 * WIDTH + signal + 0.5 * noise
+            shared = np.where(true[:, None], signal, other) + 0.5 * rng.standard_normal(
+                (12, len(y))
+            )
             p += [rank_correlation(x - DEPTH, y, SIZES).p for x in shared]
         chosen = adjusted(np.array(p)) <= ALPHA
         is_true = np.tile(true, 6)
@@ -148,12 +156,12 @@ def main() -> None:
     print("| case | correlation | networks | slope | permutations | bootstrap |")
     rows = []
     command = "python benchmarks/rank_correlations.py"
-    for words, name, slope, draw, given in cases:
+    for words, name, slope, draw, covariates in cases:
         count = len(draw(np.random.default_rng(0))[0])
-        found = decided(draw, given, options.simulations, options.resampled)
-        print(f"| {words} | {name} | {count} | {slope:g} | {found[0]:.1f} | {found[1]:.1f} |",
+        percent = decided(draw, covariates, options.simulations, options.resampled)
+        print(f"| {words} | {name} | {count} | {slope:g} | {percent[0]:.1f} | {percent[1]:.1f} |",
               flush=True)  # fmt: skip
-        rows.append([words, name, count, slope, *found, command, date.today()])
+        rows.append([words, name, count, slope, *percent, command, date.today()])
     for count in (15, 30):
         for rho in (0.0, 0.3, 0.6, 0.9):
             share = coverage(rho, count, options.resampled)

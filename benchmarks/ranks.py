@@ -33,11 +33,11 @@ def step(name: str, options: list[str], folder: Path) -> str:
 
 def parts(log: str) -> dict[str, float]:
     """Seconds of each part that it tells of."""
-    found = {}
+    seconds = {}
     for part, label in PARTS.items():
         if told := re.search(rf"{label}: done in ([\d.]+) s", log, re.M):
-            found[part] = float(told[1])
-    return found
+            seconds[part] = float(told[1])
+    return seconds
 
 
 def measured(folder: Path, network: list[str], n: int, ranks: int) -> dict:

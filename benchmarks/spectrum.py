@@ -34,8 +34,8 @@ def ntk(n: int, features: int = 64, width: int = 256, seed: int = 0) -> np.ndarr
 
 
 def ours(kernel: np.ndarray | Half) -> tuple[float, float]:
-    found = extreme_eigenvalues(kernel)
-    return found.lambda_max, found.lambda_min
+    extremes = extreme_eigenvalues(kernel)
+    return extremes.lambda_max, extremes.lambda_min
 
 
 def full_torch(kernel: np.ndarray) -> tuple[float, float]:
@@ -96,9 +96,9 @@ def large(n: int, threads: int, rounds: int) -> None:
                 output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 results[route].append([float(word) for word in output.split()])
     print(f"n = {n}, {threads} threads, {rounds} rounds in turn")
-    for route, found in results.items():
-        seconds, extra, lambda_max, lambda_min, rate = (median(v) for v in zip(*found, strict=True))
-        ratio = median(f[0] / o[0] for f, o in zip(found, results["ours"], strict=True))
+    for route, runs in results.items():
+        seconds, extra, lambda_max, lambda_min, rate = (median(v) for v in zip(*runs, strict=True))
+        ratio = median(f[0] / o[0] for f, o in zip(runs, results["ours"], strict=True))
         print(
             f"{route:6} {seconds:7.2f} s, {ratio:5.2f} times ours; extra memory"
             f" {extra / (8 * n * n):6.3f} of the matrix; λ_max {lambda_max:.15g},"

@@ -61,9 +61,9 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         data_dir, corpus = Path(folder), Path(folder, "corpus.h5")
         write_corpus(data_dir, arguments.like)
-        of = ["--subset=train-clean-100", f"--data-dir={data_dir}"]
+        corpus_options = ["--subset=train-clean-100", f"--data-dir={data_dir}"]
         log = f"--log={folder}/log"
-        print("headers:", step("corpus", *of, f"--output={corpus}", log))
+        print("headers:", step("corpus", *corpus_options, f"--output={corpus}", log))
         print(" ", Path(folder, "log").read_text().splitlines()[-1].partition(": ")[2])
         for normalise in ("global", "speaker"):
             recipe = [
@@ -72,4 +72,7 @@ if __name__ == "__main__":
                 f"--normalise={normalise}", f"--threads={arguments.threads}",
                 f"--output={folder}/x.h5",
             ]  # fmt: skip
-            print(f"50,000 + 10,000 frames, normalised {normalise}:", step("dataset", *of, *recipe))
+            print(
+                f"50,000 + 10,000 frames, normalised {normalise}:",
+                step("dataset", *corpus_options, *recipe),
+            )

@@ -34,7 +34,7 @@ def synchronise() -> None:
 
 
 def seconds_an_epoch(task: sgd.Task, depth: int, runs: list[Run], a) -> float:
-    """Of all runs together: the best of some epochs after the first."""
+    """Seconds of all runs together: the best of some epochs after the first."""
     features = task.x.shape[1]
     network = MLP(ACTIVATIONS["relu"], depth, a.width)
     model = Model(network, sgd.layer_factors(network, features, "authors"))

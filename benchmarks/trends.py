@@ -123,10 +123,10 @@ def main() -> None:
     print("| a curve that | seeds | holds | not contradicted | not decided | does not hold |")
     print("|---|---|---|---|---|---|")
     for words, curve, seeds, sigma in cases:
-        found = judged(curve, seeds, options.simulations, sigma)
-        shares = " | ".join(f"{share:.1f}" for share in found.values())
+        percent = judged(curve, seeds, options.simulations, sigma)
+        shares = " | ".join(f"{share:.1f}" for share in percent.values())
         print(f"| {words} | {seeds} | {shares} |", flush=True)
-        rows.append([words, seeds, *found.values(), "python benchmarks/trends.py", date.today()])
+        rows.append([words, seeds, *percent.values(), "python benchmarks/trends.py", date.today()])
     columns = [
         "curve", "seeds", "holds", "not_contradicted", "not_decided", "does_not_hold", "command",
         "when",

@@ -23,9 +23,9 @@ FIGURE, TABLE = "#009E73", "#CC79A7"
 
 def colours() -> dict[str, str]:
     """The colour of each rule."""
-    found = {rule: colour for colour, rules in COLOURS.items() for rule in rules}
+    by_rule = {rule: colour for colour, rules in COLOURS.items() for rule in rules}
     artefacts = {name: FIGURE if ".png" in spec.files else TABLE for name, spec in SPECS.items()}
-    return {**found, **artefacts}
+    return {**by_rule, **artefacts}
 
 
 def drawing() -> str:

@@ -50,29 +50,29 @@ def train(cnn: nn.Module, x: torch.Tensor, y: torch.Tensor) -> list[float]:
 def main() -> dict[str, float]:
     """The numbers of the tutorial, by their names; draws its picture."""
     x, y = digits()
-    cnn, found = network(), {}
+    cnn, numbers = network(), {}
     spectra, pairs = {}, {}
     for state in ("before", "after"):
         kernel = ntkcond.kernel(cnn, x)
-        kappa = ntkcond.condition_number(kernel)
-        print(f"{state} training: {kappa}")
+        spectrum = ntkcond.condition_number(kernel)
+        print(f"{state} training: {spectrum}")
         pairs[state] = ntkcond.closest_pair(kernel)
         spectra[state] = np.linalg.eigvalsh(kernel.matrix)[::-1]
-        assert kappa.verdict == "resolved"
-        found |= {
-            f"κ {state}": kappa.kappa,
-            f"λ_min {state}": kappa.lambda_min,
-            f"error {state}": kappa.error,
+        assert spectrum.verdict == "resolved"
+        numbers |= {
+            f"κ {state}": spectrum.kappa,
+            f"λ_min {state}": spectrum.lambda_min,
+            f"error {state}": spectrum.error,
             f"angle {state}": pairs[state].angle_deg,
             f"first {state}": pairs[state].first,
             f"second {state}": pairs[state].second,
         }
         if state == "before":
             losses = train(cnn, x, y)
-            found |= {"loss before": losses[0], "loss after": losses[-1]}
-    found["growth of λ_min"] = found["λ_min after"] / found["λ_min before"]
+            numbers |= {"loss before": losses[0], "loss after": losses[-1]}
+    numbers["growth of λ_min"] = numbers["λ_min after"] / numbers["λ_min before"]
     draw(x, spectra, pairs)
-    return found
+    return numbers
 
 
 def draw(x: torch.Tensor, spectra: dict, pairs: dict) -> None:

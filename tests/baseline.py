@@ -71,11 +71,11 @@ def run_step(main: Callable[[Namespace], None], x: Row, **options: object) -> di
         place = Path(name)
         with write_hdf5(place / "data.h5") as file:
             file.update({key: values for key, values in x.items() if values is not None})
-        given = {**NETWORK, **options, "dataset": place / "data.h5", "record": None}
+        arguments = {**NETWORK, **options, "dataset": place / "data.h5", "record": None}
         if main is spectrum.main:
-            given["kernel"] = place / "kernel.h5"
-            kernel.main(Namespace(**given, output=given["kernel"], block=len(x["x"])))
-        main(Namespace(**given, output=place / "output.h5", prove_smallest=False))
+            arguments["kernel"] = place / "kernel.h5"
+            kernel.main(Namespace(**arguments, output=arguments["kernel"], block=len(x["x"])))
+        main(Namespace(**arguments, output=place / "output.h5", prove_smallest=False))
         with read_hdf5(place / "output.h5") as file:
             return {key: values[()] for key, values in file.items()}
 
@@ -85,15 +85,15 @@ def samples_of(name: str, hold_out: int | None = None) -> Samples:
     """By the data set's step; hold_out: in place of the setting."""
     unused = ("scale", "features", "hold_out", "file", "corpus", "labels")
     folder = Path(os.environ.get("NTKCOND_TEST_DATA", ""))
-    given = {**dict.fromkeys(unused), **DATASETS[name], "source": name, "seed": 0, "threads": 1}
-    given |= {"data_dir": folder} | ({"hold_out": hold_out} if hold_out else {})
+    arguments = {**dict.fromkeys(unused), **DATASETS[name], "source": name, "seed": 0, "threads": 1}
+    arguments |= {"data_dir": folder} | ({"hold_out": hold_out} if hold_out else {})
     if name != "librispeech":
-        return dataset.choose(Namespace(**given))
+        return dataset.choose(Namespace(**arguments))
     with tempfile.TemporaryDirectory(prefix="ntkcond-") as place:
         index = Path(place, "corpus.h5")
-        words = [f"--subset={given['subset']}", f"--data-dir={folder}", f"--output={index}"]
+        words = [f"--subset={arguments['subset']}", f"--data-dir={folder}", f"--output={index}"]
         corpus.main(Namespace(**vars(corpus.options().parse_args(words)), record=None))
-        return dataset.choose(Namespace(**{**given, "corpus": index}))
+        return dataset.choose(Namespace(**{**arguments, "corpus": index}))
 
 
 def digest(job: Row) -> list[Row]:
@@ -283,7 +283,7 @@ def grades(datasets: Iterable[str]) -> pd.DataFrame:
 
 
 def available(datasets: Iterable[str]) -> list[str]:
-    """Those whose files are at hand; prints a line on the others."""
+    """The data sets whose files are at hand; prints a line on the others."""
     folder = os.environ.get("NTKCOND_TEST_DATA", "")
     missing = {name for name, path in FILES.items() if not (folder and Path(folder, path).is_dir())}
     if left_out := [name for name in datasets if name in missing]:

@@ -45,7 +45,7 @@ def show(chrome, width: int, scheme: str) -> None:
 
 
 def errors(chrome) -> list[str]:
-    """Of its console, since the last call."""
+    """Errors in the browser's console since the last call."""
     return [entry["message"] for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
 
 
@@ -53,9 +53,9 @@ def serious(chrome, within: str = "html") -> list[str]:
     """What an accessibility checker finds serious or critical on the page, or in a part of it."""
     from axe_core_python.selenium import Axe
 
-    found = Axe().run(chrome, context=within)["violations"]
+    violations = Axe().run(chrome, context=within)["violations"]
     return [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in found
-        if each["impact"] in ("serious", "critical")
+        f"{violation['id']}: {violation['nodes'][0]['html'][:200]}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
     ]

@@ -64,7 +64,7 @@ def plain(cell: object) -> str:
 
 
 def constant(words: str) -> Value:
-    """Of "41 min" a quantity, of "41" a number, of other words themselves."""
+    """Quantities for "41 min" and "41"; other words as they are."""
     number, _, unit = words.partition(" ")
     try:
         return Quantity(float(number), unit) if unit in UNITS else words
@@ -74,31 +74,31 @@ def constant(words: str) -> Value:
 
 @functools.cache
 def values() -> Values:
-    found = Values(derived())
+    quantities = Values(derived())
     for path in sorted(MEASURED.glob("*.csv")):
         rows = table(path.name)
         if "quantity" in rows:
             for row in rows.itertuples():
-                assert row.quantity not in found, f"{path.name}: {row.quantity} has two rows"
+                assert row.quantity not in quantities, f"{path.name}: {row.quantity} has two rows"
                 unit = row.unit if isinstance(row.unit, str) else ""
-                found[row.quantity] = Quantity(float(row.value), unit)
-    return found
+                quantities[row.quantity] = Quantity(float(row.value), unit)
+    return quantities
 
 
 @functools.cache
 def statements() -> dict[str, tuple[list[str], list[str]]]:
     """For each page: its statements, and the pieces of its text whose numbers are no results."""
-    found: dict[str, tuple[list[str], list[str]]] = {}
+    pages: dict[str, tuple[list[str], list[str]]] = {}
     for section in STATEMENTS.read_text("utf-8").split("\n## ")[1:]:
         page, _, lines = section.partition("\n")
         stated, _, others = lines.partition("\nNo results:\n")
-        found[page] = tuple(
+        pages[page] = tuple(
             [" ".join(item.split()) for item in re.split(r"^- ", part, flags=re.M)[1:]]
             for part in (stated, others)
         )
     for page, lines in repeated():
-        found.setdefault(page, ([], []))[0].extend(lines)
-    return found
+        pages.setdefault(page, ([], []))[0].extend(lines)
+    return pages
 
 
 # Computed from the tables
@@ -323,10 +323,10 @@ def rows_of_predictors() -> Iterator[str]:
     for path in PREDICTORS:
         shown = table(path).query("shown")
         for _, rows in shown.groupby(["dataset", "loss", "group"], sort=False):
-            found = rows.set_index("measure")
+            by_measure = rows.set_index("measure")
 
-            def cell(measure: str, name: str, found: pd.DataFrame = found) -> str:
-                row = found.loc[measure]
+            def cell(measure: str, name: str, by_measure: pd.DataFrame = by_measure) -> str:
+                row = by_measure.loc[measure]
                 if math.isnan(row[name]):
                     return "–"
                 words = f"{{={row[name]}}}"
@@ -420,16 +420,16 @@ def rows_of_spectra() -> Iterator[str]:
     """κ, without its largest eigenvalue, and labels in the first ten, of each data set."""
     columns = (("kappa_mean", 1), ("kappa_without_first_mean", 1), ("labels_up_to_mean", 10))
     for _, rows in table("docs/full-size/fig_spectrum.csv").groupby("dataset", sort=False):
-        found = rows.set_index(["depth", "position"])
+        numbers = rows.set_index(["depth", "position"])
         yield " | ".join(
-            f"{{={found.loc[(depth, position), name]}}}"
+            f"{{={numbers.loc[(depth, position), name]}}}"
             for name, position in columns
             for depth in (1, 10)
         )
 
 
 def rows_of_modules() -> Iterator[str]:
-    """Of each case the time and memory of ours, and those of the others."""
+    """Time and memory of ours in each case, and those of the others."""
     for _, rows in table("module.csv").groupby(["case", "n"], sort=False):
         ours, *others = rows.itertuples()
         theirs = (f"{{={way.times_ours}}} ({{={way.extra_mib}}} MiB)" for way in others)
@@ -454,18 +454,20 @@ def rows_of_kernels() -> Iterator[str]:
     """Rows for each n, of ours and of the others, as `make bench` prints them."""
     runs = table("kernel.csv").set_index(["n", "dtype", "package"])
 
-    def of(column: str, n: int, dtype: str) -> tuple[str, str]:
+    def ours_and_others(column: str, n: int, dtype: str) -> tuple[str, str]:
         packages = ("ntkcond", "asdfghjkl", "nngeometry", "neural_tangents")
         ours, *others = (f"{{={runs.loc[(n, dtype, name), column]}}}" for name in packages)
         return ours, " · ".join(others)
 
     columns = ("share_of_rate", "product_gflops", "times_ours", "extra_mib")
-    share, rate, times, memory = (of(column, 2000, "float64") for column in columns)
-    share32, rate32, times32, memory32 = (of(column, 2000, "float32") for column in columns)
+    share, rate, times, memory = (ours_and_others(column, 2000, "float64") for column in columns)
+    share32, rate32, times32, memory32 = (
+        ours_and_others(column, 2000, "float32") for column in columns
+    )
     yield f"matrix products at {rate[0]} ({rate32[0]}) Gflop/s | {share[0]} ({share32[0]}) of their"
     yield f"useful operations, {memory[0]} ({memory32[0]}) MiB"
     yield f"ours | {times[1]} ({times32[1]}) times as long, {memory[1]} ({memory32[1]}) MiB"
-    share, rate, times, memory = (of(column, 512, "float64") for column in columns)
+    share, rate, times, memory = (ours_and_others(column, 512, "float64") for column in columns)
     yield f"ours | {share[0]} of the rate ({rate[0]} Gflop/s), {memory[0]} MiB"
     yield f"the others | {times[1]} times as long, {memory[1]} MiB"
     yield f"reach {{rate of products of 512}}, not {rate[0]}: small"
@@ -543,8 +545,8 @@ def rows_of_ranks() -> Iterator[str]:
         times = f"{{={row.kernel_s}}} | {{={row.factor_s}}} | {{={row.lambda_min_s}}}"
         share = f"{{={row.factor_of_rate}}}"
         memory = f"{{={row.peak_mb} MB}}"
-        found = f"{{={row.lambda_min}}} | {{={row.lambda_min_error}}}"
-        yield f"| {{={row.n}}} | {ranks} | {times} | {share} | {memory} | {found} |"
+        smallest = f"{{={row.lambda_min}}} | {{={row.lambda_min_error}}}"
+        yield f"| {{={row.n}}} | {ranks} | {times} | {share} | {memory} | {smallest} |"
 
 
 def rows_of_requests() -> Iterator[str]:

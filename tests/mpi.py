@@ -37,10 +37,10 @@ def on_ranks(count: int, script: str, *arguments: Path | str) -> None:
     subprocess.run([*command, *arguments], check=True, env={**SETTINGS, **os.environ})
 
 
-def until(found, seconds: float = 60):
-    """What `found` returns once that is something."""
+def until(condition, seconds: float = 60):
+    """What `condition` returns once that is something."""
     deadline = time.monotonic() + seconds
-    while not (value := found()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return value

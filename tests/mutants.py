@@ -93,13 +93,13 @@ def prepare() -> None:
 def every_mutant() -> dict[str, list[str]]:
     """Names of mutants, by module."""
     config()  # of this folder
-    found = {}
+    by_module = {}
     for folder in FOLDERS:
         for path in sorted(Path(f"src/ntkcond/{folder}").glob("*.py")):
             names = mutate_file_contents(str(path), path.read_text("utf-8")).mutant_names
             if names:
-                found[str(path)] = sorted(get_mutant_name(path, name) for name in names)
-    return found
+                by_module[str(path)] = sorted(get_mutant_name(path, name) for name in names)
+    return by_module
 
 
 def judge(names: list[str]) -> dict[str, str]:
@@ -112,10 +112,10 @@ def judge(names: list[str]) -> dict[str, str]:
     codes: dict[str, int | None] = {}
     for path in Path("mutants/src/ntkcond").rglob("*.meta"):
         codes |= json.loads(path.read_text("utf-8"))["exit_code_by_key"]
-    found = {name: status_by_exit_code[codes.get(name)] for name in names}
-    if left := [name for name, end in found.items() if end not in JUDGED]:
+    outcomes = {name: status_by_exit_code[codes.get(name)] for name in names}
+    if left := [name for name, end in outcomes.items() if end not in JUDGED]:
         sys.exit(f"mutmut did not judge {len(left)} of {len(names)} mutants: {PLACE}/log says why")
-    return found
+    return outcomes
 
 
 def main() -> None:
@@ -137,15 +137,15 @@ def main() -> None:
     }
     if options.names:
         sample = {path: [n for n in names if n in options.names] for path, names in every.items()}
-    found = judge([name for names in sample.values() for name in names])
+    outcomes = judge([name for names in sample.values() for name in names])
     with Path("survivors.diff").open("w") as file:
-        for name, end in found.items():
+        for name, end in outcomes.items():
             if end not in CAUGHT:
                 file.flush()
                 subprocess.run([MUTMUT, "show", name], stdout=file)
     print(f"{'module':40}{'mutants':>9}{'run':>6}{'caught':>8}{'left':>6}")
     for path, names in sample.items():
-        caught = sum(found[name] in CAUGHT for name in names)
+        caught = sum(outcomes[name] in CAUGHT for name in names)
         print(f"{path:40}{len(every[path]):9}{len(names):6}{caught:8}{len(names) - caught:6}")
 
 

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, Tiles
+from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, LocalTiles
 from ntkcond.jobs.scalapack_spectrum import grid
 from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import spectrum
@@ -31,14 +31,14 @@ def conditioned(kappa: float) -> np.ndarray:
     return (matrix + matrix.T) / 2
 
 
-def tiles_of(matrix: np.ndarray, layout: Grid) -> Tiles:
-    tiles = Tiles(layout, len(matrix))
+def tiles_of(matrix: np.ndarray, layout: Grid) -> LocalTiles:
+    tiles = LocalTiles(layout, len(matrix))
     for panel, rows, columns in tiles.panels():
         panel[:] = matrix[np.ix_(tiles.columns[columns], tiles.rows[rows])]
     return tiles
 
 
-def whole(tiles: Tiles) -> np.ndarray:
+def whole(tiles: LocalTiles) -> np.ndarray:
     """What is on and below the diagonal, on every rank."""
     matrix = np.zeros((tiles.n, tiles.n))
     matrix[np.ix_(tiles.rows, tiles.columns)] = tiles.entries
@@ -50,11 +50,11 @@ def algebra(layout: Grid, n: int) -> dict:
     matrix = definite(n)
     v = np.random.default_rng(0).standard_normal(n)
     tiles = tiles_of(matrix, layout)
-    found = {"matrix": whole(tiles), "product": tiles.product(v), "diagonal": tiles.diagonal()}
-    found |= {"factorised": tiles.factorise(), "factor": whole(tiles), "solved": tiles.solve(v)}
+    results = {"matrix": whole(tiles), "product": tiles.product(v), "diagonal": tiles.diagonal()}
+    results |= {"factorised": tiles.factorise(), "factor": whole(tiles), "solved": tiles.solve(v)}
     matrix[n // 2, n // 2] = -1.0
-    found["indefinite"] = tiles_of(matrix, layout).factorise()
-    return {**found, "v": v, "roundings": tiles.roundings()}
+    results["indefinite"] = tiles_of(matrix, layout).factorise()
+    return {**results, "v": v, "roundings": tiles.roundings()}
 
 
 def record(layout: Grid, kappa: float) -> dict:
@@ -67,10 +67,10 @@ def record(layout: Grid, kappa: float) -> dict:
         return getattr(tiles, name)(*arguments)
 
     if comm.rank == 0:
-        of = BlockCyclic(N, roundings, together)
-        found = spectrum(of, KernelError.of_matrix(0.0), rank_bound=N).record
+        matrix = BlockCyclic(N, roundings, together)
+        values = spectrum(matrix, KernelError.of_matrix(0.0), rank_bound=N).record
         comm.bcast(None)
-        return found
+        return values
     while call := comm.bcast(None):
         getattr(tiles, call[0])(*call[1])
     return {}
@@ -89,10 +89,10 @@ def adds_one_by_one(layout: Grid, name: str) -> int:
 
     setattr(layout.library, name, plainly)
     vars(layout).pop("sums_apart", None)
-    found = Tiles(layout, N).roundings()
+    roundings = LocalTiles(layout, N).roundings()
     setattr(layout.library, name, routine)
     vars(layout).pop("sums_apart", None)
-    return found
+    return roundings
 
 
 def main() -> None:
@@ -100,13 +100,13 @@ def main() -> None:
 
     comm = MPI.COMM_WORLD
     layout = Grid(comm, *grid(comm.size))
-    found = {f"n{n}/{name}": value for n in SIZES for name, value in algebra(layout, n).items()}
+    results = {f"n{n}/{name}": value for n in SIZES for name, value in algebra(layout, n).items()}
     for kappa in KAPPAS:
-        found |= {f"{kappa:g}/{name}": value for name, value in record(layout, kappa).items()}
-    found["sums_apart"] = layout.sums_apart
-    found["plain"] = [adds_one_by_one(layout, name) for name in ("pdpotrf", "pdtrsm")]
+        results |= {f"{kappa:g}/{name}": value for name, value in record(layout, kappa).items()}
+    results["sums_apart"] = layout.sums_apart
+    results["plain"] = [adds_one_by_one(layout, name) for name in ("pdpotrf", "pdtrsm")]
     if comm.rank == 0:
-        np.savez(sys.argv[1], **found)
+        np.savez(sys.argv[1], **results)
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ class OneDevice(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
-        there = {id(t): getattr(t, "there", False) for t in tensors}
+        on_device = {id(t): getattr(t, "on_device", False) for t in tensors}
         if func is torch.Tensor.to and any(isinstance(a, torch.device) for a in args):
             return _mark(func(*args, **kwargs).clone())
         if func in HOME:
             return func(*args, **kwargs).clone()
-        if any(there.values()):
+        if any(on_device.values()):
             if func in HOST_ONLY:
                 raise TypeError("a tensor on the device cannot become an array of the host")
             for tensor in tensors:
-                if not there[id(tensor)] and torch._C.TensorBase.dim(tensor):
+                if not on_device[id(tensor)] and torch._C.TensorBase.dim(tensor):
                     name = getattr(func, "__name__", func)
                     raise RuntimeError(f"{name}: tensors on the device and on the host")
             return _mark(func(*args, **kwargs))
@@ -37,5 +37,5 @@ class OneDevice(TorchFunctionMode):
 def _mark(result):
     for tensor in tree_flatten(result)[0]:
         if isinstance(tensor, torch.Tensor):
-            tensor.there = True
+            tensor.on_device = True
     return result

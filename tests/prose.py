@@ -103,9 +103,9 @@ def agrees(stated: str, value: Value) -> bool:
     if isinstance(value, str):
         return stated == value
     number, half, unit = read(stated)
-    exact, own = value if isinstance(value, Quantity) else (value, "")
-    (kind, scale), (own_kind, own_scale) = UNITS[unit or own], UNITS[own]
-    if not own and kind:  # a plain number is meant in the text's unit, but a share in %
+    exact, value_unit = value if isinstance(value, Quantity) else (value, "")
+    (kind, scale), (own_kind, own_scale) = UNITS[unit or value_unit], UNITS[value_unit]
+    if not value_unit and kind:  # a plain number is meant in the text's unit, but a share in %
         own_kind, own_scale = kind, scale
     difference = abs(number * scale - exact * own_scale)
     return kind == own_kind and difference <= half * scale * (1 + 1e-9)

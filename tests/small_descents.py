@@ -16,7 +16,7 @@ def gaussian() -> np.ndarray:
     return np.random.default_rng(0).standard_normal((N, 5)).astype(np.float32)
 
 
-def descend(folder: Path, x: np.ndarray, labels: np.ndarray, **given: object) -> Path:
+def descend(folder: Path, x: np.ndarray, labels: np.ndarray, **changes: object) -> Path:
     """The step's file for this data set, mine."""
     output = folder / f"descent/mine/width{WIDTH}.h5"
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -27,5 +27,5 @@ def descend(folder: Path, x: np.ndarray, labels: np.ndarray, **given: object) ->
         "width": WIDTH, "block": "all", "steps": STEPS, "rules": ["common", "own"],
         "device": "cpu", "threads": 1, "record": None, "output": output,
     }  # fmt: skip
-    descent.main(Namespace(**options | given))
+    descent.main(Namespace(**options | changes))
     return output

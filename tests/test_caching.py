@@ -62,14 +62,14 @@ def expected(project: Path, runs: str, *targets: str) -> dict[str, int]:
     try:
         graph = Graph(settings.typed(config), project)
         wanted = [graph.maker(path) for path in targets or graph.targets()]
-        jobs = list(dict.fromkeys(each for job in wanted for each in graph.upstream(job)))
+        jobs = list(dict.fromkeys(needed for job in wanted for needed in graph.upstream(job)))
     finally:
         os.chdir(before)
     roots = set()
     for words in [] if runs == "–" else runs.split(", "):
-        found = named(jobs, words)
-        assert found, f"no job is called {words!r}"
-        roots.update(found)
+        roots_named = named(jobs, words)
+        assert roots_named, f"no job is called {words!r}"
+        roots.update(roots_named)
     running = [job for job in jobs if not roots.isdisjoint(graph.upstream(job))]
     return dict(Counter(job.rule for job in running))
 
@@ -83,7 +83,7 @@ def nothing(project: Path) -> None:
 
 def one_after_the_other(*changes: Change) -> Change:
     def change(project: Path) -> object:
-        return [each(project) for each in changes][-1]
+        return [step(project) for step in changes][-1]
 
     return change
 
@@ -196,11 +196,13 @@ def speech(change: Change) -> Change:
     def made_then_changed(project: Path) -> tuple[str]:
         made = project.parents[1] / "speech"
         if not made.is_dir():
-            own = {
+            settings_of_speech = {
                 "source": "librispeech", "labels": "phones.txt", "samples": 40, "block": 20,
                 "features": 96, "mel": 24, "splice": 4,
             }  # fmt: skip
-            write_config(project, {**SMALL, "datasets": {**SMALL["datasets"], "speech": own}})
+            write_config(
+                project, {**SMALL, "datasets": {**SMALL["datasets"], "speech": settings_of_speech}}
+            )
             lines = []
             for file in write_corpus(project / "data", speakers=2).rglob("*.flac"):
                 count = 1 + (soundfile.info(file).frames - 400) // 160
@@ -425,9 +427,9 @@ CHANGES: dict[str, list[Change]] = {
             (
                 (
                     "ntk/of_module", "ntk/perturbation", "ntk/differentiated",
-                    "ntk/layer_gradients", "networks/modules",
+                    "ntk/per_sample_gradients", "networks/modules",
                 ),
-                ("ntk/of_module", "ntk/layer_gradients", "networks/modules"),
+                ("ntk/of_module", "ntk/per_sample_gradients", "networks/modules"),
             ),
             (("networks/architectures",),) * 2,
             (("ntk/measure",),) * 2,
@@ -513,11 +515,11 @@ def runs_after(line: str, number: int) -> str:
 @pytest.mark.parametrize(("line", "change"), CASES)
 def test_exactly_these_jobs_run(project, line, change, request):
     number = int(request.node.callspec.id.rpartition("-")[2])
-    given = change(project)
-    targets = given if isinstance(given, tuple) else ()
-    versions = given if isinstance(given, dict) else {}
-    found = planned(project, *targets, **versions)
-    assert found == expected(project, runs_after(line, number), *targets)
+    effect = change(project)
+    targets = effect if isinstance(effect, tuple) else ()
+    versions = effect if isinstance(effect, dict) else {}
+    jobs = planned(project, *targets, **versions)
+    assert jobs == expected(project, runs_after(line, number), *targets)
 
 
 def test_versions_of_numpy_h5py_and_pandas_are_in_the_records_of_their_users(finished):

@@ -96,9 +96,9 @@ def test_the_page_of_caching_survives_them(project, monkeypatch):
     ):
         before = (project / "small.yaml").read_text("utf-8")
         change(project)
-        found = planned(project)
-        assert found.pop("fig_advantage", 0) == (line == "`width`")
-        assert found == expected(project, documented()[line])
+        jobs = planned(project)
+        assert jobs.pop("fig_advantage", 0) == (line == "`width`")
+        assert jobs == expected(project, documented()[line])
         (project / "small.yaml").write_text(before, "utf-8")
 
 

@@ -119,7 +119,7 @@ def new_project(place: Path) -> Path:
 
 
 def graph_of(project: Path) -> Graph:
-    """Of its config; to be asked in its folder."""
+    """The graph of the project's config; to be asked in its folder."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
     settings.complete(config)
@@ -128,12 +128,12 @@ def graph_of(project: Path) -> Graph:
 
 def left(project: Path) -> list[str]:
     """Processes at work in the project's folder."""
-    found = []
+    commands = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.cwd() == str(project) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()))
-    return found
+                commands.append(" ".join(process.cmdline()))
+    return commands
 
 
 def tracebacks(project: Path) -> list[str]:
@@ -153,7 +153,7 @@ def steps(project: Path, rule: str | None = None) -> list[psutil.Process]:
 
 def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
     """The running steps, each with the name that VICTIMS has for it."""
-    found = []
+    running = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = process.cmdline()
@@ -165,8 +165,8 @@ def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
                 name = words[words.index(names[0]) + 1]
             if "--dataset=results/datasets/large.h5" in words and f"{name} of large" in VICTIMS:
                 name = f"{name} of large"
-            found.append((process, name))
-    return found
+            running.append((process, name))
+    return running
 
 
 def seconds_of(rule: str, finished: Path) -> float:
@@ -180,10 +180,10 @@ def seconds_of(rule: str, finished: Path) -> float:
 def wait_until(condition, pause: float = 0.02):
     """What `condition` returns, once it is true."""
     end = time.monotonic() + PATIENCE
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < end
         time.sleep(pause)
-    return found
+    return value
 
 
 def suspended(project: Path, rule: str) -> psutil.Process | None:
@@ -525,7 +525,7 @@ def test_a_damaged_result_is_rebuilt_or_named_and_changes_no_artefact(undisturbe
     project = shutil.copytree(undisturbed, tmp_path / "a project", symlinks=True)
     expected = contents(undisturbed)
     chance = random.Random(3)
-    found, tried, wrong = Counter(), Counter(), []
+    outcomes, tried, wrong = Counter(), Counter(), []
     for _ in range(DAMAGES):
         suffix = chance.choice([".h5", ".h5", ".h5", ".csv", ".json"])
         files = [
@@ -551,11 +551,11 @@ def test_a_damaged_result_is_rebuilt_or_named_and_changes_no_artefact(undisturbe
         if done.returncode:
             path.unlink()
             snakemake(project, target)
-            found["named"] += 1
+            outcomes["named"] += 1
         elif path.read_bytes() != damaged:
-            found["rebuilt"] += 1
+            outcomes["rebuilt"] += 1
         elif suffix == ".json" and json.loads(damaged) == json.loads(whole):
-            found["of no meaning"] += 1  # one space for another
+            outcomes["of no meaning"] += 1  # one space for another
         else:
             wrong.append(f"{what}: not noticed")
         tried[suffix] += 1
@@ -563,7 +563,7 @@ def test_a_damaged_result_is_rebuilt_or_named_and_changes_no_artefact(undisturbe
         wrong += [f"{what}: {name}" for name in expected if now.get(name) != expected[name]]
         wrong += [f"{what}: {words}" for words in left(project)]
         print(f"{tried.total()} damaged: {what}, exit status {done.returncode}", flush=True)
-    print(f"\n{DAMAGES} damaged files {dict(tried)}: {dict(found)}, {len(wrong)} wrong")
+    print(f"\n{DAMAGES} damaged files {dict(tried)}: {dict(outcomes)}, {len(wrong)} wrong")
     assert wrong == []
     if THOROUGH:
         snakemake(project)

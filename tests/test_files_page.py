@@ -18,8 +18,8 @@ LARGE = {"smallest_eigenvector", "smallest_residual", "smallest_is_above"}  # of
 def rows(section: str) -> dict[str, list[str]]:
     """Cells of the table below a heading, by each name in the first."""
     text = re.split(r"^## ", PAGE, flags=re.M)
-    own = next(part for part in text if part.splitlines()[0].strip("`").startswith(section))
-    cells = [line.strip("|").split("|") for line in own.splitlines() if line.startswith("| `")]
+    below = next(part for part in text if part.splitlines()[0].strip("`").startswith(section))
+    cells = [line.strip("|").split("|") for line in below.splitlines() if line.startswith("| `")]
     return {name: row for row in cells for name in re.findall(r"`([^`]+)`", row[0])}
 
 

@@ -79,36 +79,36 @@ def test_training_of_the_default_config_ends_as_low_and_as_accurate(default_resu
     for folder in (default_results, REFERENCE / "default"):
         table = pd.read_csv(folder / "fig3.csv")
         last[folder] = table[table.epoch == table.epochs].set_index(["dataset", "depth"])
-    found, expected = last.values()
-    assert found.index.equals(expected.index)
-    ratio = found.train_loss_mean / expected.train_loss_mean
+    computed, expected = last.values()
+    assert computed.index.equals(expected.index)
+    ratio = computed.train_loss_mean / expected.train_loss_mean
     assert ratio.between(1 / 1.5, 1.5).all()
-    assert found.test_accuracy_mean.to_numpy() == pytest.approx(
+    assert computed.test_accuracy_mean.to_numpy() == pytest.approx(
         expected.test_accuracy_mean.to_numpy(), abs=0.02
     )
 
 
 def test_what_predicts_speed_in_the_default_config(default_results):
     """As far as training, which amplifies rounding, lets it be known."""
-    found, expected = (
+    computed, expected = (
         pd.read_csv(folder / "fig_predictors.csv").query("group == 'all'").set_index(
             ["loss", "threshold", "measure"]
         )
         for folder in (default_results, REFERENCE / "default")
     )  # fmt: skip
-    assert found.index.equals(expected.index)
-    assert found.rho.to_numpy() == pytest.approx(expected.rho.to_numpy(), abs=0.2, nan_ok=True)
+    assert computed.index.equals(expected.index)
+    assert computed.rho.to_numpy() == pytest.approx(expected.rho.to_numpy(), abs=0.2, nan_ok=True)
 
 
 def compare_verdicts(results: Path, reference: Path) -> None:
     """All but those on training, which amplifies rounding."""
-    found, expected = (
+    computed, expected = (
         pd.read_csv(folder / "claims.csv").drop_duplicates("id").set_index("id").overall
         for folder in (results, reference)
     )
     kept = expected.index.difference(["6-training", "6-tradeoff", "ours-6-speed"])
-    assert found.index.equals(expected.index)
-    assert found[kept].equals(expected[kept])
+    assert computed.index.equals(expected.index)
+    assert computed[kept].equals(expected[kept])
 
 
 def test_the_verdicts_of_the_default_config(default_results):

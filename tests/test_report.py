@@ -33,8 +33,8 @@ def page(finished, tmp_path_factory) -> Path:
 def content(page: Path, name: str):
     """A variable of the page's script."""
     script = rf'<script id="[a-z-]+">\s+var {name} = (.*);$'
-    found = re.search(script, page.read_text("utf-8"), re.M)
-    return json.loads(found[1])
+    match = re.search(script, page.read_text("utf-8"), re.M)
+    return json.loads(match[1])
 
 
 def test_every_artefact_is_in_the_report_as_it_is_on_disk(finished, page):
@@ -115,8 +115,8 @@ def test_the_report_of_another_config_is_written_as_well(project, page, tmp_path
     rng = np.random.default_rng(0)
     np.savez(project / "mine.npz", x=rng.standard_normal((12, 6)), y=np.arange(12) % 2)
     config = {**SMALL, "depths": [1], "activations": ["relu"], "block": "all"}
-    own = {"epochs": 2, "learning_rates": [1]}
-    config["datasets"] = {"mine_": {"file": "mine.npz", "training": own}}
+    training = {"epochs": 2, "learning_rates": [1]}
+    config["datasets"] = {"mine_": {"file": "mine.npz", "training": training}}
     shown = ("fig2", "fig3", "fig_activations_ntk", "fig_width", "fig_samples", "fig_descent")
     write_config(project, {**config, "figures": {key: ["mine_"] for key in shown}})
     snakemake(project)
@@ -161,10 +161,10 @@ def browser(page):
 def until(met, *arguments):
     """Waits for the page to get there: what `met` returns, once it is true."""
     end = time.monotonic() + 60
-    while not (found := met(*arguments)):
+    while not (value := met(*arguments)):
         assert time.monotonic() < end, f"{met.__name__}{arguments}"
         time.sleep(0.05)
-    return found
+    return value
 
 
 def clicked(browser, by: str, what: str) -> bool:
@@ -265,7 +265,7 @@ def test_links_of_the_front_page_lead_to_captions(browser, page):
 
 def test_the_browser_had_no_error_and_asked_no_network(browser):
     assert errors(browser) == []
-    messages = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     requested = {
         message["params"]["request"]["url"].partition(":")[0]
         for message in messages

@@ -52,14 +52,14 @@ def by_ranks(tmp_path_factory) -> Path:
 def test_spectra_are_those_of_one_process_within_their_bounds(by_ranks, tmp_path):
     assert not (by_ranks / "results/kernels/synthetic").exists()
     assert (by_ranks / "results/kernels/digits").is_dir()
-    found = pd.read_csv(by_ranks / TABLE)
+    distributed = pd.read_csv(by_ranks / TABLE)
     overlay = json.dumps({"synthetic": {"engine": "local"}})
     folder = ("--directory", "runs/local")
     snakemake(by_ranks, TABLE, *folder, "--config", f"datasets={overlay}")
     local = pd.read_csv(by_ranks / "runs/local" / TABLE)
-    for table in (found, local):
+    for table in (distributed, local):
         assert len(table) == 2 * 2 * 2 * 4  # data sets, activations, depths, seeds and blocks
-    both = found.merge(local, on=ROW, suffixes=("", "_local"), validate="one_to_one")
+    both = distributed.merge(local, on=ROW, suffixes=("", "_local"), validate="one_to_one")
     assert (both.verdict == both.verdict_local).all()
     assert set(both.verdict) == {"resolved", "singular"}
     bound = both.lambda_min_error + both.lambda_min_error_local
@@ -95,8 +95,8 @@ def test_too_few_ranks_are_refused_at_the_start(by_ranks):
 def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     spectrum = "results/spectra/synthetic/relu/depth2.h5"
     overlay = json.dumps({"synthetic": {"samples": LARGE, "block": "all"}})
-    given = ("--config", f"datasets={overlay}", "width=100")  # more weights than samples
-    options = command(spectrum, "--directory", "runs/lost", *given)
+    overrides = ("--config", f"datasets={overlay}", "width=100")  # more weights than samples
+    options = command(spectrum, "--directory", "runs/lost", *overrides)
     folder = by_ranks / "runs/lost"
     log = folder / "results/logs/spectrum/synthetic/relu/depth2.log"
     run = subprocess.Popen(
@@ -104,8 +104,8 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     mpi.until(lambda: log.exists() and "λ_max: done" in log.read_text("utf-8"))
-    found = [one for one in mpi.ranks_of(folder) if "python" in one.name()]
-    os.kill(found[-1].pid, signal.SIGKILL)
+    ranks = [one for one in mpi.ranks_of(folder) if "python" in one.name()]
+    os.kill(ranks[-1].pid, signal.SIGKILL)
     said = run.communicate()[0]
     assert run.returncode == 1
     lines = [line for line in said.splitlines() if line.startswith("ntkcond: ")]

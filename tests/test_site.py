@@ -26,11 +26,11 @@ class Page(HTMLParser):
         self.feed(path.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.ids.add(given.get("id") or "")
-        self.links += [given[name] or "" for name in ("href", "src") if name in given]
+        attributes = dict(attrs)
+        self.ids.add(attributes.get("id") or "")
+        self.links += [attributes[name] or "" for name in ("href", "src") if name in attributes]
         if tag == "img":
-            self.pictures.append(given.get("alt"))
+            self.pictures.append(attributes.get("alt"))
 
 
 @pytest.fixture(scope="module")
@@ -117,5 +117,5 @@ def test_the_search_finds_what_pages_say(browser, site):
     with served(site) as address:
         browser.implicitly_wait(30)
         browser.get(f"{address}/search.html?q=closest_pair")
-        found = browser.find_elements("css selector", "#search-results li a")
-    assert any("library.html" in each.get_attribute("href") for each in found)
+        links = browser.find_elements("css selector", "#search-results li a")
+    assert any("library.html" in link.get_attribute("href") for link in links)

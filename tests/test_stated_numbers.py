@@ -18,14 +18,14 @@ PAGES = pages()
 CLAIMS_PAGE = (ROOT / "docs/claims.md").read_text("utf-8")
 
 
-def found(page: str, text: str, **changed) -> list[str]:
+def problems_of(page: str, text: str, **changed) -> list[str]:
     stated, no_results = statements().get(page, ([], []))
     return [*problems(stated, no_results, Values({**values(), **changed}), text)]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_number_of_a_page_was_measured_or_is_no_result(page):
-    wrong = found(page, PAGES[page])
+    wrong = problems_of(page, PAGES[page])
     assert not wrong, "\n".join([*wrong, "docs/measured/README.md says how to state a number"])
 
 
@@ -42,7 +42,7 @@ def test_a_wrong_number_is_found(page):
         start, end = find(words, values(), text)[0].spans[-1]
         digit = re.search(r"\d", text[start:end])[0]
         planted = text[start:end].replace(digit, "7" if digit != "7" else "3", 1)
-        assert found(page, text[:start] + planted + text[end:]), planted
+        assert problems_of(page, text[:start] + planted + text[end:]), planted
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_wrong_number_is_found(page):
 )
 @pytest.mark.parametrize("page", ["README.md", "caption of fig2"])
 def test_a_number_without_a_statement_is_found(page, words):
-    assert found(page, f"{PAGES[page]} {words}")
+    assert problems_of(page, f"{PAGES[page]} {words}")
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_a_number_without_a_statement_is_found(page, words):
     ],
 )
 def test_settings_need_no_statement(words):
-    assert not found("caption of fig2", f"{PAGES['caption of fig2']} {words}")
+    assert not problems_of("caption of fig2", f"{PAGES['caption of fig2']} {words}")
 
 
 def test_another_measurement_is_found():
-    assert found("docs/claims.md", PAGES["docs/claims.md"], claims=values()["claims"] + 1)
+    assert problems_of("docs/claims.md", PAGES["docs/claims.md"], claims=values()["claims"] + 1)
 
 
 def test_a_statement_that_the_page_no_longer_makes_is_found():
-    assert found("docs/claims.md", PAGES["docs/claims.md"].replace("claims", "statements"))
+    assert problems_of("docs/claims.md", PAGES["docs/claims.md"].replace("claims", "statements"))
 
 
 @pytest.mark.parametrize(

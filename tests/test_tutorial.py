@@ -16,10 +16,10 @@ def test_the_numbers_of_the_tutorial_are_those_of_its_script(tmp_path, monkeypat
     tutorial = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tutorial)
     monkeypatch.setattr(tutorial, "HERE", tmp_path)
-    found = tutorial.main()
+    numbers = tutorial.main()
     stated = pd.read_csv(ROOT / "docs/measured/tutorial.csv").set_index("quantity").value
-    assert len(found) == len(stated)
-    for name, value in found.items():
+    assert len(numbers) == len(stated)
+    for name, value in numbers.items():
         # training adds up rounding, by other threads and processors in another order
         assert value == pytest.approx(stated[f"tutorial, {name}"], rel=1e-3), name
     assert (tmp_path / "tutorial.png").stat().st_size > 10_000

@@ -123,7 +123,7 @@ class Forks:
         with tempfile.TemporaryDirectory() as output:
             run = {
                 "folder": str(folder), "module": module, "arguments": arguments, "output": output,
-                "path": [str(each) for each in path], "imports": list(imports),
+                "path": [str(entry) for entry in path], "imports": list(imports),
             }  # fmt: skip
             print(json.dumps(run), file=self.server.stdin, flush=True)
             status = int(self.server.stdout.readline())

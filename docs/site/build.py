@@ -30,33 +30,33 @@ def main() -> None:
     options.add_argument("--results", type=Path, default=ROOT / "results")
     options.add_argument("--output", type=Path, default=ROOT / "build/site")
     options.add_argument("--links", action="store_true", help="check external links, instead")
-    given = options.parse_args()
-    if not given.results.is_dir():
-        sys.exit(f"ntkcond: {given.results}: no such folder. Run `make figures` first")
-    if given.output.exists() and not (given.output / "searchindex.js").is_file():
-        sys.exit(f"ntkcond: {given.output}: is there, and is no site. Name another folder")
+    arguments = options.parse_args()
+    if not arguments.results.is_dir():
+        sys.exit(f"ntkcond: {arguments.results}: no such folder. Run `make figures` first")
+    if arguments.output.exists() and not (arguments.output / "searchindex.js").is_file():
+        sys.exit(f"ntkcond: {arguments.output}: is there, and is no site. Name another folder")
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder)
         for path in (path for pattern in SHOWN for path in ROOT.glob(pattern)):
             if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
                 copy(path, sources / path.relative_to(ROOT))
-        for path in (path for pattern in OF_RESULTS for path in given.results.glob(pattern)):
+        for path in (path for pattern in OF_RESULTS for path in arguments.results.glob(pattern)):
             copy(path, sources / "results" / path.name)
         (sources / "README.md").rename(sources / "index.md")
-        if given.links:
-            given.output = sources / "links"
-        shutil.rmtree(given.output, ignore_errors=True)
-        command = ["-q", "--fail-on-warning", "--keep-going", "-c", HERE, sources, given.output]
-        command += ["-b", "linkcheck"] if given.links else []
+        if arguments.links:
+            arguments.output = sources / "links"
+        shutil.rmtree(arguments.output, ignore_errors=True)
+        command = ["-q", "--fail-on-warning", "--keep-going", "-c", HERE, sources, arguments.output]
+        command += ["-b", "linkcheck"] if arguments.links else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         built = subprocess.run([sys.executable, "-m", "sphinx", *command], env=environment)
-    if built.returncode or given.links:
+    if built.returncode or arguments.links:
         sys.exit(built.returncode)
-    shutil.rmtree(given.output / ".doctrees")
-    (given.output / "config.schema.json").write_text(json.dumps(SCHEMA), "utf-8")
-    if (given.results / "report.html").is_file():
-        shutil.copy(given.results / "report.html", given.output)
-    print(f"ntkcond: the site is in {given.output}/index.html")
+    shutil.rmtree(arguments.output / ".doctrees")
+    (arguments.output / "config.schema.json").write_text(json.dumps(SCHEMA), "utf-8")
+    if (arguments.results / "report.html").is_file():
+        shutil.copy(arguments.results / "report.html", arguments.output)
+    print(f"ntkcond: the site is in {arguments.output}/index.html")
 
 
 def copy(source: Path, target: Path) -> None:

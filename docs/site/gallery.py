@@ -18,16 +18,16 @@ REPORT = "`The report <report.html>`_ has the same with settings and provenance.
 def write(sources: Path) -> None:
     """sources: the folder that the site is built from, with results/."""
     shown = sorted((spec.section, name) for name, spec in SPECS.items())
-    shown.sort(key=lambda each: "claims" in each[0])  # which have no picture, last
+    shown.sort(key=lambda entry: "claims" in entry[0])  # which have no picture, last
     with_report = (sources / "results/report.html").is_file()
     parts = [TITLE, REPORT if with_report else "", ".. container:: thumbnails"]
     for _, name in shown:
         if (sources / f"results/{name}.png").is_file():
             picture = f"   .. figure:: results/{name}.png\n      :alt: {SPECS[name].title}\n"
             parts += [picture + f"      :target: `{name}`_\n\n      {name}"]
-    for section, own in groupby(shown, lambda each: each[0]):
+    for section, entries in groupby(shown, lambda entry: entry[0]):
         parts += [f"{section}\n{'-' * len(section)}"]
-        parts += [_entry(name, SPECS[name], sources / "results") for _, name in own]
+        parts += [_entry(name, SPECS[name], sources / "results") for _, name in entries]
     (sources / "gallery.rst").write_text("\n\n".join(parts), "utf-8")
 
 

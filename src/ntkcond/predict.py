@@ -23,8 +23,8 @@ ROW = "{:<14}{:>6}{:>16}{:>11}{:>11}   {}"
 
 
 class Cost(NamedTuple):
-    """Of a job. seconds: with all cores at work; memory, disk: bytes; unknown: all of these, of a
-    user's own data set before its file is there; then they are 0."""
+    """The cost of a job. seconds: with all cores at work; memory, disk: bytes; unknown: whether it
+    is unknown, of a user's own data set before its file exists; then these are 0."""
 
     rule: str
     name: str

@@ -12,45 +12,45 @@ RANKS = (1, 2, 3, 4, 6)
 
 
 @pytest.fixture(scope="module", params=RANKS)
-def found(request, tmp_path_factory) -> dict:
+def computed(request, tmp_path_factory) -> dict:
     """What so many ranks compute."""
     mpi.required()
-    path = tmp_path_factory.mktemp("ranks") / "found.npz"
+    path = tmp_path_factory.mktemp("ranks") / "computed.npz"
     mpi.on_ranks(request.param, "on_ranks.py", path)
     with np.load(path) as file:
         return dict(file)
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_products_and_solves_are_those_of_the_whole_matrix(found, n):
-    matrix, v = definite(n), found[f"n{n}/v"]
-    assert np.array_equal(found[f"n{n}/matrix"], np.tril(matrix))
-    assert np.array_equal(found[f"n{n}/diagonal"], np.diagonal(matrix))
-    np.testing.assert_allclose(found[f"n{n}/product"], matrix @ v, rtol=1e-12, atol=1e-6)
-    assert found[f"n{n}/factorised"]
+def test_products_and_solves_are_those_of_the_whole_matrix(computed, n):
+    matrix, v = definite(n), computed[f"n{n}/v"]
+    assert np.array_equal(computed[f"n{n}/matrix"], np.tril(matrix))
+    assert np.array_equal(computed[f"n{n}/diagonal"], np.diagonal(matrix))
+    np.testing.assert_allclose(computed[f"n{n}/product"], matrix @ v, rtol=1e-12, atol=1e-6)
+    assert computed[f"n{n}/factorised"]
     expected = np.linalg.cholesky(matrix)
     np.testing.assert_allclose(
-        found[f"n{n}/factor"], expected, rtol=1e-5, atol=1e-9 * expected.max()
+        computed[f"n{n}/factor"], expected, rtol=1e-5, atol=1e-9 * expected.max()
     )
-    assert np.linalg.norm(matrix @ found[f"n{n}/solved"] - v) <= 1e-8 * np.linalg.norm(v)
+    assert np.linalg.norm(matrix @ computed[f"n{n}/solved"] - v) <= 1e-8 * np.linalg.norm(v)
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_a_matrix_that_is_not_positive_definite_has_no_factor(found, n):
-    assert not found[f"n{n}/indefinite"]
+def test_a_matrix_that_is_not_positive_definite_has_no_factor(computed, n):
+    assert not computed[f"n{n}/indefinite"]
 
 
 @pytest.mark.skipif(not EXTENDED, reason="no extended precision here")
 @pytest.mark.parametrize("n", SIZES)
-def test_factor_and_solve_are_as_accurate_as_their_bounds_say(found, n):
+def test_factor_and_solve_are_as_accurate_as_their_bounds_say(computed, n):
     """|LLᵀ − K| ≤ p u |L||Lᵀ| entry by entry, and |LLᵀx − v| ≤ 2 p u |L||Lᵀ||x|."""
-    lower = found[f"n{n}/factor"].astype(np.longdouble)
-    bound = found[f"n{n}/roundings"] * UNIT_ROUNDOFF
+    lower = computed[f"n{n}/factor"].astype(np.longdouble)
+    bound = computed[f"n{n}/roundings"] * UNIT_ROUNDOFF
     rows = np.unique(np.linspace(0, n - 1, 25).astype(int))
     error = abs(lower[rows] @ lower.T - definite(n)[rows])
     assert (error <= bound * (abs(lower[rows]) @ abs(lower.T))).all()
-    x = found[f"n{n}/solved"].astype(np.longdouble)
-    error = abs(lower @ (lower.T @ x) - found[f"n{n}/v"])
+    x = computed[f"n{n}/solved"].astype(np.longdouble)
+    error = abs(lower @ (lower.T @ x) - computed[f"n{n}/v"])
     assert (error <= 2.001 * bound * (abs(lower) @ (abs(lower.T) @ abs(x)))).all()
 
 
@@ -76,25 +76,25 @@ def least_eigenvalue(matrix: np.ndarray) -> tuple[np.longdouble, np.longdouble]:
 
 @pytest.mark.skipif(not EXTENDED, reason="no extended precision here")
 @pytest.mark.parametrize("kappa", [kappa for kappa in KAPPAS if kappa < 1e16])
-def test_the_bound_on_a_planted_smallest_eigenvalue_holds(found, kappa):
+def test_the_bound_on_a_planted_smallest_eigenvalue_holds(computed, kappa):
     exact, residual = least_eigenvalue(conditioned(kappa))
-    error = found[f"{kappa:g}/lambda_min_error"]
+    error = computed[f"{kappa:g}/lambda_min_error"]
     assert residual < error / 100
-    assert abs(found[f"{kappa:g}/lambda_min"] - exact) <= error
-    assert abs(found[f"{kappa:g}/lambda_max"] - 1) <= error
+    assert abs(computed[f"{kappa:g}/lambda_min"] - exact) <= error
+    assert abs(computed[f"{kappa:g}/lambda_max"] - 1) <= error
     resolved = exact > 2 * error
-    assert found[f"{kappa:g}/verdict"] == ("resolved" if resolved else "unresolved")
+    assert computed[f"{kappa:g}/verdict"] == ("resolved" if resolved else "unresolved")
     assert resolved == (kappa <= 1e8)
-    assert found[f"{kappa:g}/kappa_lower"] <= 1 / exact <= found[f"{kappa:g}/kappa_upper"]
+    assert computed[f"{kappa:g}/kappa_lower"] <= 1 / exact <= computed[f"{kappa:g}/kappa_upper"]
 
 
-def test_a_matrix_that_rounding_leaves_indefinite_is_not_resolved(found):
+def test_a_matrix_that_rounding_leaves_indefinite_is_not_resolved(computed):
     assert np.linalg.eigvalsh(conditioned(1e18))[0] < 1e-15
-    assert found["1e+18/verdict"] == "unresolved"
-    assert abs(found["1e+18/lambda_min"]) <= found["1e+18/lambda_min_error"]
+    assert computed["1e+18/verdict"] == "unresolved"
+    assert abs(computed["1e+18/lambda_min"]) <= computed["1e+18/lambda_min_error"]
 
 
-def test_the_bound_asks_the_library_how_it_adds(found):
+def test_the_bound_asks_the_library_how_it_adds(computed):
     """Reference ScaLAPACK adds sums of terms; with one that does not, p is that of any order."""
-    assert found["sums_apart"]
-    assert (found["plain"] == N + 2).all()
+    assert computed["sums_apart"]
+    assert (computed["plain"] == N + 2).all()

@@ -75,7 +75,7 @@ def rows_of(kappa, angle, activation: str, dataset: str = "mine") -> tuple[list,
 
 
 def evidence(relu_kappa=None, relu_angle=None, linear_kappa=None) -> dict[str, pd.DataFrame]:
-    """Of a data set on which everything is as the paper says, but for what is given."""
+    """The tables of a data set on which everything is as the paper says, but for what is given."""
 
     def noise(seed: int) -> float:
         return 1 + 0.02 * (seed - 3)
@@ -94,9 +94,9 @@ def evidence(relu_kappa=None, relu_angle=None, linear_kappa=None) -> dict[str, p
     }
 
 
-def verdicts(found: dict, names: list[str] | None = None) -> dict[str, str]:
+def verdicts(tables: dict, names: list[str] | None = None) -> dict[str, str]:
     chosen = [c for c in OF_DATA_SETS if names is None or c.id in names]
-    table = claims.table(claims=chosen, **found)
+    table = claims.table(claims=chosen, **tables)
     return dict(zip(table.id, table.overall, strict=True))
 
 
@@ -133,9 +133,9 @@ def opposite(depth: int, seed: int) -> float:
     ],
 )
 def test_what_is_planted_otherwise_comes_out_as_false(planted, false):
-    found = verdicts(evidence(**planted), OF_DATA)
-    assert {name for name, verdict in found.items() if verdict == FAILS} == false
-    assert set(found.values()) <= {HOLDS, FAILS}
+    outcomes = verdicts(evidence(**planted), OF_DATA)
+    assert {name for name, verdict in outcomes.items() if verdict == FAILS} == false
+    assert set(outcomes.values()) <= {HOLDS, FAILS}
 
 
 def noisy(slope: float, seeds: tuple = SEEDS, sigma: float = 0.3) -> dict[str, pd.DataFrame]:
@@ -143,28 +143,28 @@ def noisy(slope: float, seeds: tuple = SEEDS, sigma: float = 0.3) -> dict[str, p
     rng = np.random.default_rng(0)
     factors = {(depth, seed): np.exp(sigma * rng.standard_normal()) for depth in DEPTHS
                for seed in SEEDS}  # fmt: skip
-    found = evidence(
+    tables = evidence(
         relu_kappa=lambda depth, seed: (
             (1e4 if depth == 0 else 100 * slope**depth) * factors[depth, seed]
         ),
         relu_angle=lambda depth, seed: (5 + depth * (1 - slope)) * factors[depth, seed] ** 0.1,
     )
-    return {name: table[table.seed.isin(seeds)] for name, table in found.items()}
+    return {name: table[table.seed.isin(seeds)] for name, table in tables.items()}
 
 
 def test_a_multiple_of_the_gram_matrix_has_no_larger_smallest_eigenvalue():
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     table["lambda_min"] = table.depth + 1.0
-    assert verdicts(found, ["5-smallest"]) == {"5-smallest": FAILS}
+    assert verdicts(tables, ["5-smallest"]) == {"5-smallest": FAILS}
 
 
 def test_a_step_within_the_spread_of_the_seeds_is_no_contradiction():
     rng = np.random.default_rng(0)
     factors = {(depth, seed): rng.uniform(0.5, 2) for depth in DEPTHS for seed in SEEDS}
     kappa = {0: 1000, 1: 300, 2: 301, 3: 30}
-    found = evidence(relu_kappa=lambda depth, seed: kappa[depth] * factors[depth, seed])
-    assert verdicts(found, ["5-falls"]) == {"5-falls": UNCONTRADICTED}
+    tables = evidence(relu_kappa=lambda depth, seed: kappa[depth] * factors[depth, seed])
+    assert verdicts(tables, ["5-falls"]) == {"5-falls": UNCONTRADICTED}
 
 
 @pytest.mark.parametrize(("slope", "verdict"), [(1.0, UNDECIDED), (1.1, UNDECIDED), (1.5, FAILS)])
@@ -175,23 +175,25 @@ def test_noise_confirms_nothing(slope, verdict):
 
 def test_two_seeds_are_not_more_lenient_than_five():
     names = ["5-falls", "5-separation-grows"]
-    found = noisy(1.1, seeds=(1, 2), sigma=0.01)
-    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
+    tables = noisy(1.1, seeds=(1, 2), sigma=0.01)
+    assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
     kappa = {0: 1000, 1: 300, 2: 330, 3: 30}  # a step against it, within the spread
-    found = evidence(relu_kappa=lambda depth, seed: kappa[depth] * (1 + 0.4 * ((depth + seed) % 2)))
-    assert verdicts(found, ["5-falls"]) == {"5-falls": UNCONTRADICTED}
-    table = found["conditioning"]
-    found["conditioning"] = table[table.seed.isin((1, 2))]
-    assert verdicts(found, ["5-falls"]) == {"5-falls": UNDECIDED}
+    tables = evidence(
+        relu_kappa=lambda depth, seed: kappa[depth] * (1 + 0.4 * ((depth + seed) % 2))
+    )
+    assert verdicts(tables, ["5-falls"]) == {"5-falls": UNCONTRADICTED}
+    table = tables["conditioning"]
+    tables["conditioning"] = table[table.seed.isin((1, 2))]
+    assert verdicts(tables, ["5-falls"]) == {"5-falls": UNDECIDED}
 
 
 def test_one_seed_decides_nothing():
-    """Of what is random: not how many linear NTKs are singular."""
+    """One seed says nothing of what is random; how many linear NTKs are singular is not."""
     names = [name for name in OF_DATA if name != "5-linear-finite"]
     for slope in (0.5, 2.0):
-        found = noisy(slope, seeds=(1,), sigma=0.01)
-        assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
-        rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **found)
+        tables = noisy(slope, seeds=(1,), sigma=0.01)
+        assert verdicts(tables, names) == dict.fromkeys(names, UNDECIDED)
+        rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **tables)
         assert rows.spread[rows.id != "6-worst-case"].str.contains("one seed").all()
 
 
@@ -201,8 +203,8 @@ def test_a_step_that_the_seeds_do_not_confirm_is_not_said_to_hold():
     factors = {(depth, seed): rng.uniform(0.9, 1.1) for depth in DEPTHS for seed in SEEDS}
     for last, verdict in ((97.0, UNCONTRADICTED), (30.0, HOLDS), (140.0, FAILS)):
         kappa = {0: 1000.0, 1: 300.0, 2: 100.0, 3: last}
-        found = evidence(relu_kappa=lambda d, s, kappa=kappa: kappa[d] * factors[d, s])
-        assert verdicts(found, ["5-falls"]) == {"5-falls": verdict}
+        tables = evidence(relu_kappa=lambda d, s, kappa=kappa: kappa[d] * factors[d, s])
+        assert verdicts(tables, ["5-falls"]) == {"5-falls": verdict}
 
 
 @pytest.mark.parametrize("name", ["5-separated", "5-better", "5-better-than-gram"])
@@ -211,7 +213,7 @@ def test_one_reversed_seed_of_five_confirms_nothing_at_that_depth(name):
     seeds = {1: 0.25, 32: 0.1, 111: 0.3, 555: 0.12, 666: -0.17}  # logarithms of the ratios
     one = dict(zip(SEEDS, seeds.values(), strict=True))
 
-    def found(reversed_seeds: dict) -> dict[str, pd.DataFrame]:
+    def tables(reversed_seeds: dict) -> dict[str, pd.DataFrame]:
         def log(depth: int, seed: int) -> float:
             return reversed_seeds[seed] if depth == 1 else 0.02 * seed + depth
 
@@ -223,13 +225,13 @@ def test_one_reversed_seed_of_five_confirms_nothing_at_that_depth(name):
 
     p = ttest_1samp(list(one.values()), 0, alternative="greater").pvalue
     assert p > 0.05
-    assert verdicts(found(one), [name]) == {name: UNCONTRADICTED}
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == name], **found(one))
+    assert verdicts(tables(one), [name]) == {name: UNCONTRADICTED}
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == name], **tables(one))
     assert f"not confirmed at L = 1 (p = {p:.2g})" in rows.spread.item()
     agreeing = {seed: abs(value) for seed, value in one.items()}
-    assert verdicts(found(agreeing), [name]) == {name: HOLDS}
+    assert verdicts(tables(agreeing), [name]) == {name: HOLDS}
     opposed = {seed: -abs(value) for seed, value in one.items()}
-    assert verdicts(found(opposed), [name]) == {name: FAILS}
+    assert verdicts(tables(opposed), [name]) == {name: FAILS}
 
 
 def several(count: int, planted: float) -> dict[str, pd.DataFrame]:
@@ -256,9 +258,9 @@ def test_one_row_of_many_contradicts_only_beyond_what_chance_would_do_in_so_many
     for count, planted, verdict in (
         (1, 0.25, FAILS), (12, 0.25, UNDECIDED), (12, 0.8, FAILS),
     ):  # fmt: skip
-        found = several(count, planted)
-        assert verdicts(found, ["5-better"]) == {"5-better": verdict}
-        rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "5-better"], **found)
+        tables = several(count, planted)
+        assert verdicts(tables, ["5-better"]) == {"5-better": verdict}
+        rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "5-better"], **tables)
         noise = np.array([planted + 0.1 * (-1) ** seed for seed in SEEDS])
         p = 3 * ttest_1samp(noise, 0, alternative="greater").pvalue
         assert rows.p.min() == pytest.approx(p)
@@ -301,85 +303,85 @@ def test_an_exact_row_contradicts_whatever_the_tests_say():
 
 def test_the_order_of_the_bound_counts_with_that_of_kappa():
     """`6-worst-case` is the test of `5-better`: one claim in the sums, with one verdict."""
-    for found in (evidence(), evidence(relu_kappa=opposite)):
+    for tables in (evidence(), evidence(relu_kappa=opposite)):
         chosen = [c for c in OF_DATA_SETS if c.id in ("5-better", "6-worst-case")]
-        rows = claims.table(claims=chosen, **found)
+        rows = claims.table(claims=chosen, **tables)
         assert rows.overall.nunique() == 1
         assert rows[rows.id == "6-worst-case"].measured.item() == "as 5-better"
-        assert sum(sum(of.values()) for of in claims.counts(rows).values()) == 1
+        assert sum(sum(count.values()) for count in claims.counts(rows).values()) == 1
 
 
-def leave_unresolved(found: dict, depths: list[int]) -> None:
+def leave_unresolved(tables: dict, depths: list[int]) -> None:
     """κ of ReLU networks of these depths."""
-    table = found["conditioning"]
+    table = tables["conditioning"]
     chosen = (table.activation == "relu") & table.depth.isin(depths)
     table.loc[chosen, ["verdict", "kappa_lower"]] = ["unresolved", 1.0]
 
 
 @pytest.mark.parametrize(("depths", "verdict"), [([3], HOLDS), ([0, 1, 2, 3], UNDECIDED)])
 def test_a_depth_with_an_unresolved_kappa_is_left_out_and_named(depths, verdict):
-    found = evidence()
-    leave_unresolved(found, depths)
+    tables = evidence()
+    leave_unresolved(tables, depths)
     names = ["5-better", "5-better-than-gram", "5-falls"]
-    assert verdicts(found, names) == dict.fromkeys(names, verdict)
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **found)
+    assert verdicts(tables, names) == dict.fromkeys(names, verdict)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **tables)
     expected = ", ".join(map(str, depths))
     assert rows.spread.str.contains(f"κ unresolved at L = {expected}", regex=False).all()
 
 
 def test_an_unresolved_kappa_hides_no_failure_at_other_depths():
-    found = evidence(relu_kappa=lambda depth, seed: (800, 100, 400, 50)[depth] + 0.1 * seed)
-    leave_unresolved(found, [3])
-    assert verdicts(found, ["5-falls"]) == {"5-falls": FAILS}
+    tables = evidence(relu_kappa=lambda depth, seed: (800, 100, 400, 50)[depth] + 0.1 * seed)
+    leave_unresolved(tables, [3])
+    assert verdicts(tables, ["5-falls"]) == {"5-falls": FAILS}
 
 
 def test_a_linear_ntk_that_is_unresolved_may_be_finite():
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     table.loc[table.activation == "linear", "verdict"] = "unresolved"
-    assert verdicts(found, ["5-linear-finite"]) == {"5-linear-finite": UNDECIDED}
+    assert verdicts(tables, ["5-linear-finite"]) == {"5-linear-finite": UNDECIDED}
 
 
 @pytest.mark.parametrize(("lower", "verdict"), [(10.0, UNDECIDED), (900.0, HOLDS)])
 def test_a_lower_bound_of_the_linear_kappa_confirms_but_refutes_nothing(lower, verdict):
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     linear = table.activation == "linear"
     table.loc[linear, "verdict"], table.loc[linear, "kappa_lower"] = "unresolved", lower
     names = ["5-better", "6-worst-case"]
-    assert verdicts(found, names) == dict.fromkeys(names, verdict)
+    assert verdicts(tables, names) == dict.fromkeys(names, verdict)
     table.loc[linear & (table.depth == 1), ["kappa", "kappa_lower"]] = 10.0
     table.loc[linear & (table.depth == 1), "verdict"] = "resolved"
-    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
+    assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
 
 
 def test_repeated_samples_are_outside_the_claims():
     """κ of their block is ∞ at every depth; that of another block of the same samples is not."""
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     repeated = (table.block == 1) & (table.activation == "relu")
     table.loc[repeated, ["kappa", "kappa_lower"]] = np.inf
     table.loc[repeated, "verdict"] = "singular"
     names = ["5-better", "5-better-than-gram", "5-falls"]
-    assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **found)
+    assert verdicts(tables, names) == dict.fromkeys(names, UNDECIDED)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in names], **tables)
     assert rows.spread.str.contains("repeats samples").all()
 
 
 def test_singular_inputs_alone_are_no_repeated_samples():
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     table.loc[table.depth == 0, ["kappa", "kappa_lower"]] = np.inf
     table.loc[table.depth == 0, "verdict"] = "singular"
-    assert verdicts(found, ["5-better-than-gram"]) == {"5-better-than-gram": VACUOUS}
-    assert verdicts(found, ["5-falls"]) == {"5-falls": HOLDS}
+    assert verdicts(tables, ["5-better-than-gram"]) == {"5-better-than-gram": VACUOUS}
+    assert verdicts(tables, ["5-falls"]) == {"5-falls": HOLDS}
 
 
 def test_networks_of_which_one_layer_is_trained_are_not_the_papers():
-    found = evidence()
-    for table in found.values():
+    tables = evidence()
+    for table in tables.values():
         table["trainable"] = "first"
-    assert set(verdicts(found, ["5-better", "5-falls", "5-separated"]).values()) == {UNTESTED}
+    assert set(verdicts(tables, ["5-better", "5-falls", "5-separated"]).values()) == {UNTESTED}
 
 
 def descent(rates: dict[int, float], kappas: dict[int, float], seeds: int = 5) -> dict:
@@ -403,9 +405,9 @@ def descent(rates: dict[int, float], kappas: dict[int, float], seeds: int = 5) -
     ],
 )
 def test_gradient_descent(rates, faster, bounded):
-    found = descent(rates, {1: 100, 2: 50, 3: 30})
+    tables = descent(rates, {1: 100, 2: 50, 3: 30})
     names = ["6-descent", "6-bound"]
-    assert verdicts(found, names) == {"6-descent": faster, "6-bound": bounded}
+    assert verdicts(tables, names) == {"6-descent": faster, "6-bound": bounded}
 
 
 @pytest.mark.parametrize(
@@ -420,8 +422,8 @@ def test_gradient_descent(rates, faster, bounded):
 )
 def test_the_deepest_network_descends_slower_than_the_one_before(last, seeds, verdict):
     rates = {1: 0.99, 2: 0.98, 3: 0.97, 4: last}
-    found = descent(rates, {1: 100, 2: 50, 3: 30, 4: 25}, seeds)
-    assert verdicts(found, ["6-descent"]) == {"6-descent": verdict}
+    tables = descent(rates, {1: 100, 2: 50, 3: 30, 4: 25}, seeds)
+    assert verdicts(tables, ["6-descent"]) == {"6-descent": verdict}
 
 
 def evolution(**ends: tuple[float, float, float]) -> dict:
@@ -445,9 +447,9 @@ def evolution(**ends: tuple[float, float, float]) -> dict:
      ((-0.5, math.nan, math.nan), UNDECIDED)],
 )  # fmt: skip
 def test_wider_networks_are_closer_to_their_kernel_at_the_start(power, verdict):
-    found = evolution(change_power=power, linearised_error_power=power)
+    tables = evolution(change_power=power, linearised_error_power=power)
     names = ["ours-6-change", "ours-6-prediction"]
-    assert verdicts(found, names) == dict.fromkeys(names, verdict)
+    assert verdicts(tables, names) == dict.fromkeys(names, verdict)
 
 
 @pytest.mark.parametrize(
@@ -475,38 +477,38 @@ def test_speed_follows_kappa_as_permutations_say(group, rho, p, verdict):
     if group == "all":
         row |= {"rho": 0.9, "rho_p": 1e-4, "given_activation": rho, "given_activation_p": p}
     others = [row | {"measure": "depth", "rho": -1.0}, row | {"shown": False, "rho": -1.0}]
-    found = {"fig_predictors": pd.DataFrame([row, *others])}
-    assert verdicts(found, ["ours-6-speed"]) == {"ours-6-speed": verdict}
+    tables = {"fig_predictors": pd.DataFrame([row, *others])}
+    assert verdicts(tables, ["ours-6-speed"]) == {"ours-6-speed": verdict}
 
 
 def test_the_bound_is_judged_where_kappa_is_resolved_and_the_order_of_descents_everywhere():
-    found = descent({1: 0.99, 2: 0.98, 3: 0.999}, {1: 100, 2: 50, 3: 1})
-    table = found["fig_descent"]
+    tables = descent({1: 0.99, 2: 0.98, 3: 0.999}, {1: 100, 2: 50, 3: 1})
+    table = tables["fig_descent"]
     names = ["6-descent", "6-bound"]
-    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
+    assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
     table["verdict"] = np.where(table.depth == 3, "unresolved", "resolved")
-    assert verdicts(found, names) == {"6-descent": FAILS, "6-bound": UNDECIDED}
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "6-bound"], **found)
+    assert verdicts(tables, names) == {"6-descent": FAILS, "6-bound": UNDECIDED}
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "6-bound"], **tables)
     assert list(rows.verdict) == [HOLDS, HOLDS, UNDECIDED]
     assert rows.spread.iloc[-1] == "κ unresolved: no bound"
     table["verdict"] = "singular"
-    assert verdicts(found, names) == {"6-descent": FAILS, "6-bound": VACUOUS}
+    assert verdicts(tables, names) == {"6-descent": FAILS, "6-bound": VACUOUS}
 
 
 def test_a_residual_that_has_reached_rounding_breaks_no_bound():
-    found = descent({1: 0.5}, {1: 2})
-    table = found["fig_descent"]
+    tables = descent({1: 0.5}, {1: 2})
+    table = tables["fig_descent"]
     table.loc[table.step == 100, "residual"] = 1e-15  # 0.5¹⁰⁰ is 8e-31
     names = ["6-bound", "ours-6-residual"]
-    assert verdicts(found, names) == dict.fromkeys(names, HOLDS)
+    assert verdicts(tables, names) == dict.fromkeys(names, HOLDS)
     table.loc[table.step == 10, "residual"] = 0.1
-    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
+    assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
 
 
 def test_the_bound_on_the_loss_has_a_square_of_slack():
-    found = descent({1: 0.9949}, {1: 100})  # (1 − 1/κ)^½: the bound on the loss just holds
+    tables = descent({1: 0.9949}, {1: 100})  # (1 − 1/κ)^½: the bound on the loss just holds
     names = ["6-bound", "ours-6-residual"]
-    assert verdicts(found, names) == {"6-bound": HOLDS, "ours-6-residual": FAILS}
+    assert verdicts(tables, names) == {"6-bound": HOLDS, "ours-6-residual": FAILS}
 
 
 @pytest.mark.parametrize(
@@ -530,10 +532,10 @@ def test_epochs_to_a_loss(epochs, verdict):
          "epochs_mean": epochs, "epochs_std": 0.5, "seeds": 2, "epochs_trained": 40}
     )  # fmt: skip
     figure = pd.DataFrame({"dataset": ["mine"], "activation": ["relu"]})
-    found = {"table_epochs": table, "fig3": figure}
-    assert verdicts(found, ["6-training"]) == {"6-training": verdict}
-    found["fig3"] = figure.assign(activation="tanh")
-    assert verdicts(found, ["6-training"]) == {"6-training": UNTESTED}
+    tables = {"table_epochs": table, "fig3": figure}
+    assert verdicts(tables, ["6-training"]) == {"6-training": verdict}
+    tables["fig3"] = figure.assign(activation="tanh")
+    assert verdicts(tables, ["6-training"]) == {"6-training": UNTESTED}
 
 
 def accuracies(values: list, depths: list, stated=np.nan, samples: int = 99) -> dict:
@@ -563,17 +565,19 @@ TABLE_1 = [95.98, 97.43, 97.57, 97.52, 97.39, 97.19]
 
 
 @pytest.mark.parametrize(
-    ("found", "stated", "verdict"),
+    ("measured", "stated", "verdict"),
     [
         ([97.5] * 4, TABLE_1[1:5], UNDECIDED),  # a flat line is near each value and shows no best
         ([96, 97.45, 99, 97.5], [96, 97.4, 99, 97.5], HOLDS),
         ([96, 97.45, 98, 97.5], [96, 97.4, 99, 97.5], FAILS),
     ],
 )
-def test_table_1(found, stated, verdict):
-    table = accuracies(found, [1, 3, 6, 8], stated, 60_000)
+def test_table_1(measured, stated, verdict):
+    table = accuracies(measured, [1, 3, 6, 8], stated, 60_000)
     assert verdicts(table, ["6-table-1"]) == {"6-table-1": verdict}
-    of_fewer = accuracies(found, [1, 3, 6, 8], stated)  # samples: the verdict of kept runs stands
+    of_fewer = accuracies(
+        measured, [1, 3, 6, 8], stated
+    )  # samples: the verdict of kept runs stands
     chosen = [claim for claim in OF_DATA_SETS if claim.id == "6-table-1"]
     row = claims.table(claims=chosen, **of_fewer).iloc[0]
     assert row.overall == FAILS
@@ -611,14 +615,14 @@ def of_activations(sigma: float = 0.02, seeds: tuple = SEEDS, **kappas: list) ->
     ],
 )
 def test_other_activations(tanh, sigmoid, gram, verdict):
-    found = of_activations(linear=[gram] * 2, tanh=tanh, sigmoid=sigmoid)
+    tables = of_activations(linear=[gram] * 2, tanh=tanh, sigmoid=sigmoid)
     names = ["F-tanh", "F-sigmoid", "7-others"]
     chosen = [claim for claim in OF_DATA_SETS if claim.id in names]
-    rows = claims.table(claims=chosen, **found).drop_duplicates("id").set_index("id")
+    rows = claims.table(claims=chosen, **tables).drop_duplicates("id").set_index("id")
     assert (*rows.overall[names[:2]], rows.overall["7-others"]) == (*verdict[:2], CONJECTURE)
     assert verdict[2] in rows.support["7-others"]
     assert ("not" in verdict[2]) == ("not" in rows.support["7-others"])
-    table = found["activations"]
+    table = tables["activations"]
     without = {"activations": table[table.activation != "linear"]}
     assert set(verdicts(without, names).values()) == {UNTESTED}
 
@@ -634,41 +638,43 @@ def test_other_activations(tanh, sigmoid, gram, verdict):
     ],
 )
 def test_activations_are_judged_by_the_spread_of_their_seeds(tanh, seeds, finite):
-    found = of_activations(0.1, seeds, linear=[100] * 3, tanh=tanh)
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "F-tanh"], **found)
+    tables = of_activations(0.1, seeds, linear=[100] * 3, tanh=tanh)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "F-tanh"], **tables)
     verdict = dict(zip(rows.setting.str.contains("∞"), rows.verdict, strict=True))
     assert verdict == {False: finite, True: HOLDS if (np.diff(tanh) < 0).all() else FAILS}
 
 
 def test_lower_bounds_of_kappa_are_no_values():
-    found = of_activations(linear=[100] * 3, tanh=[50, 20, 30], sigmoid=[200, 400, 90])
+    tables = of_activations(linear=[100] * 3, tanh=[50, 20, 30], sigmoid=[200, 400, 90])
     names = ["F-tanh", "F-sigmoid"]
-    assert verdicts(found, names) == dict.fromkeys(names, FAILS)
-    table = found["activations"]
+    assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
+    table = tables["activations"]
     last = (table.depth == 3) & (table.activation != "linear")
     table.loc[last, "verdict"] = "unresolved"
     table.loc[last, "kappa_lower"] = 30.0
-    assert verdicts(found, [*names, "7-others"]) == {
+    assert verdicts(tables, [*names, "7-others"]) == {
         **dict.fromkeys(names, HOLDS), "7-others": CONJECTURE
     }  # fmt: skip
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id in ("F-tanh", "7-others")], **found)
+    rows = claims.table(
+        claims=[c for c in OF_DATA_SETS if c.id in ("F-tanh", "7-others")], **tables
+    )
     assert set(rows.verdict[rows.id == "7-others"]) == {UNDECIDED}
     assert rows.spread[rows.id == "F-tanh"].str.contains("unresolved at L = 3").all()
 
 
 def test_sigmoid_cannot_raise_an_infinite_kappa():
-    found = of_activations(linear=[np.inf] * 3, tanh=[50, 20, 10], sigmoid=[50, 400, 900])
+    tables = of_activations(linear=[np.inf] * 3, tanh=[50, 20, 10], sigmoid=[50, 400, 900])
     names = ["F-tanh", "F-sigmoid"]
-    assert verdicts(found, names) == {"F-tanh": VACUOUS, "F-sigmoid": UNDECIDED}
+    assert verdicts(tables, names) == {"F-tanh": VACUOUS, "F-sigmoid": UNDECIDED}
 
 
 def test_a_lower_bound_of_kappa_0_refutes_no_activation():
-    found = of_activations(linear=[10] * 3, tanh=[50, 20, 15], sigmoid=[5, 7, 9])
-    table = found["activations"]
+    tables = of_activations(linear=[10] * 3, tanh=[50, 20, 15], sigmoid=[5, 7, 9])
+    table = tables["activations"]
     table.loc[table.activation == "linear", "verdict"] = "unresolved"
     names = ["F-tanh", "F-sigmoid"]
-    assert verdicts(found, names) == dict.fromkeys(names, UNDECIDED)
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "7-others"], **found)
+    assert verdicts(tables, names) == dict.fromkeys(names, UNDECIDED)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "7-others"], **tables)
     assert set(rows.verdict) == {UNDECIDED}
 
 
@@ -695,10 +701,10 @@ def of_architectures(
     ],
 )
 def test_networks_beside_the_papers(relu, better, falls, others):
-    found = of_architectures(relu, [90, 100, 110, 120], "biases")
+    tables = of_architectures(relu, [90, 100, 110, 120], "biases")
     names = ["ours-networks-better", "ours-networks-falls", "newest-2.1"]
-    assert verdicts(found, names) == dict(zip(names, (better, falls, CONJECTURE), strict=True))
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "newest-2.1"], **found)
+    assert verdicts(tables, names) == dict(zip(names, (better, falls, CONJECTURE), strict=True))
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "newest-2.1"], **tables)
     assert others in rows.support.item()
     noisy_ones = of_architectures(relu, [90, 100, 110, 120], "biases", spread=1e4)
     one_seed = of_architectures(relu, [90, 100, 110, 120], "biases", seeds=1)
@@ -706,17 +712,17 @@ def test_networks_beside_the_papers(relu, better, falls, others):
         assert verdicts(unsure, names[:2]) == dict.fromkeys(names[:2], UNDECIDED)
         rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "newest-2.1"], **unsure)
         assert "neither way" in rows.support.item()
-    found = of_architectures(relu, [90, 100, 110, 120], "residual")  # of which the remark is not
-    assert verdicts(found, names)["newest-2.1"] == UNTESTED
+    tables = of_architectures(relu, [90, 100, 110, 120], "residual")  # of which the remark is not
+    assert verdicts(tables, names)["newest-2.1"] == UNTESTED
 
 
 def test_an_unresolved_kappa_of_another_network_decides_nothing():
-    found = of_architectures([90, 500, 20, 10], [90, 100, 110, 120], "normalised")
-    table = found["fig_architectures"]
+    tables = of_architectures([90, 500, 20, 10], [90, 100, 110, 120], "normalised")
+    table = tables["fig_architectures"]
     table.loc[(table.activation == "relu") & (table.depth == 1), "unresolved"] = 1
     names = ["ours-networks-better", "ours-networks-falls"]
-    assert verdicts(found, names) == dict.fromkeys(names, HOLDS)
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == names[0]], **found)
+    assert verdicts(tables, names) == dict.fromkeys(names, HOLDS)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == names[0]], **tables)
     assert rows.spread.str.contains("unresolved at L = 1").all()
 
 
@@ -755,8 +761,8 @@ def of_widths(
 def test_finite_widths(kappas, sigma, verdict):
     by_width = {64.0 * 2**i: [kappa] for i, kappa in enumerate(kappas)} | {np.inf: [100.0]}
     angles = {width: [kappa / 10 for kappa in values] for width, values in by_width.items()}
-    found = of_widths(by_width, angles, sigma)
-    assert verdicts(found, ["7-finite-width"]) == {"7-finite-width": verdict}
+    tables = of_widths(by_width, angles, sigma)
+    assert verdicts(tables, ["7-finite-width"]) == {"7-finite-width": verdict}
     one = of_widths(by_width, angles, sigma, seeds=(1,))
     allowed = {UNDECIDED, UNTESTED}
     assert set(verdicts(one, ["7-finite-width"]).values()) <= allowed
@@ -782,8 +788,8 @@ def test_the_main_results_at_large_width(kappas, angles, support):
     by_width, by_angle = {**good, 4096.0: kappas}, {**degrees, 4096.0: angles}
     chosen = [claim for claim in OF_DATA_SETS if claim.id == "7-large-width"]
     for seeds, expected in ((SEEDS, support), ((1,), UNDECIDED)):
-        found = of_widths(by_width, by_angle, 0.02, seeds)
-        table = claims.table(claims=chosen, **found)
+        tables = of_widths(by_width, by_angle, 0.02, seeds)
+        table = claims.table(claims=chosen, **tables)
         assert set(table.overall) == {CONJECTURE}
         assert set(table.support) == {claims.SUPPORT[expected]}
 
@@ -793,46 +799,46 @@ def test_the_main_results_at_large_width(kappas, angles, support):
     [(500.0, HOLDS), (2000.0, FAILS), ("unresolved", UNDECIDED), ("κ₀ = ∞", VACUOUS)],
 )
 def test_the_first_layer_on_data(kappa, verdict):
-    found = evidence()
+    tables = evidence()
     resolved = "resolved"
     if kappa == "unresolved":
         kappa, resolved = 500.0, "unresolved"
     elif kappa == "κ₀ = ∞":
         kappa = 500.0
-        found["conditioning"].loc[found["conditioning"].depth == 0, "kappa"] = np.inf
-    found["first_layer"] = pd.DataFrame(
+        tables["conditioning"].loc[tables["conditioning"].depth == 0, "kappa"] = np.inf
+    tables["first_layer"] = pd.DataFrame(
         {"dataset": "mine", "activation": "relu", "width": 8.0, "n": 20, "seed": SEEDS, "block": 0,
          "kappa": kappa, "kappa_lower": kappa, "verdict": resolved}
     )  # fmt: skip
     names = ["5.1-data", "ours-5.1-width"]
-    assert verdicts(found, names) == {names[0]: UNTESTED, names[1]: verdict}
+    assert verdicts(tables, names) == {names[0]: UNTESTED, names[1]: verdict}
     if verdict in (HOLDS, FAILS):  # seeds on both sides
-        table = found["first_layer"]
+        table = tables["first_layer"]
         split = {"first_layer": table.assign(kappa=[300.0, 3000.0, 500.0, 2500.0, 900.0])}
-        assert verdicts({**found, **split}, names)[names[1]] == UNDECIDED
-        assert verdicts({**found, "first_layer": table[table.seed == 1]}, names)[names[1]] == (
+        assert verdicts({**tables, **split}, names)[names[1]] == UNDECIDED
+        assert verdicts({**tables, "first_layer": table[table.seed == 1]}, names)[names[1]] == (
             UNDECIDED
         )
-    found["first_layer"]["width"] = np.inf  # of which alone the theorem speaks
-    assert verdicts(found, names) == {names[0]: verdict, names[1]: UNTESTED}
+    tables["first_layer"]["width"] = np.inf  # of which alone the theorem speaks
+    assert verdicts(tables, names) == {names[0]: verdict, names[1]: UNTESTED}
 
 
 @pytest.mark.parametrize(("kappa", "verdict"), [(500.0, UNDECIDED), (5.0, HOLDS)])
 def test_a_lower_bound_of_kappa_0_refutes_nothing(kappa, verdict):
-    found = evidence()
-    gram = found["conditioning"].depth == 0
-    found["conditioning"].loc[gram, "verdict"] = "unresolved"
-    found["conditioning"].loc[gram, "kappa_lower"] = 10.0
-    found["first_layer"] = pd.DataFrame(
+    tables = evidence()
+    gram = tables["conditioning"].depth == 0
+    tables["conditioning"].loc[gram, "verdict"] = "unresolved"
+    tables["conditioning"].loc[gram, "kappa_lower"] = 10.0
+    tables["first_layer"] = pd.DataFrame(
         {"dataset": "mine", "activation": "relu", "width": np.inf, "n": 20, "seed": SEEDS,
          "block": 0, "kappa": kappa, "kappa_lower": kappa, "verdict": "resolved"}
     )  # fmt: skip
-    assert verdicts(found, ["5.1-data"]) == {"5.1-data": verdict}
+    assert verdicts(tables, ["5.1-data"]) == {"5.1-data": verdict}
 
 
 def test_a_singular_linear_ntk_is_not_a_finite_one():
-    found = evidence()
-    table = found["conditioning"]
+    tables = evidence()
+    table = tables["conditioning"]
     linear = table.activation == "linear"
     table.loc[linear, ["kappa", "kappa_lower"]] = np.inf
     table.loc[linear, ["verdict", "rank_bound", "lambda_min"]] = ["singular", 3, -1e-13]
@@ -840,32 +846,32 @@ def test_a_singular_linear_ntk_is_not_a_finite_one():
     expected = {
         **dict.fromkeys(OF_DATA, HOLDS), "5-linear-finite": FAILS, **dict.fromkeys(below, VACUOUS)
     }  # fmt: skip
-    assert verdicts(found, OF_DATA) == expected
-    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "5-linear-finite"], **found)
+    assert verdicts(tables, OF_DATA) == expected
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "5-linear-finite"], **tables)
     assert rows.measured.str.contains("of rank ≤ 3").all()
     assert rows.measured.str.contains("−1e+16", regex=False).all()
 
 
 def test_without_evidence_nothing_is_claimed():
-    found = verdicts({})
-    assert found.pop("6-table-1") == FAILS  # by runs that are kept
-    assert set(found.values()) == {UNTESTED}
+    outcomes = verdicts({})
+    assert outcomes.pop("6-table-1") == FAILS  # by runs that are kept
+    assert set(outcomes.values()) == {UNTESTED}
     table = claims.table(claims=OF_DATA_SETS)
     assert (table.measured != "").all()
 
 
 def test_odd_data_give_a_table_as_well():
     """κ that is ∞ everywhere, no hidden layer, one seed, one depth, nothing measured."""
-    found = evidence(relu_kappa=lambda depth, seed: np.inf, relu_angle=lambda depth, seed: np.nan)
-    verdict = verdicts(found, OF_DATA)
+    tables = evidence(relu_kappa=lambda depth, seed: np.inf, relu_angle=lambda depth, seed: np.nan)
+    verdict = verdicts(tables, OF_DATA)
     assert verdict["5-falls"] == verdict["5-better"] == FAILS
     assert verdict["5-separated"] == UNTESTED
-    assert "nan" not in claims.markdown(claims.table(claims=OF_DATA_SETS, **found))
+    assert "nan" not in claims.markdown(claims.table(claims=OF_DATA_SETS, **tables))
     for depths, hold in (([1], {"5-better"}), ([0], set()), ([0, 1], set(OF_DATA) - {"5-falls"})):
         some = {name: table[table.depth.isin(depths)] for name, table in evidence().items()}
-        found = verdicts(some, OF_DATA)
-        assert {name for name in OF_DATA if found[name] == HOLDS} >= hold
-        assert FAILS not in found.values()
+        outcomes = verdicts(some, OF_DATA)
+        assert {name for name in OF_DATA if outcomes[name] == HOLDS} >= hold
+        assert FAILS not in outcomes.values()
     alone = {name: table[table.activation == "relu"] for name, table in evidence().items()}
     assert verdicts(alone, ["5-better", "5-falls"]) == {"5-better": UNTESTED, "5-falls": HOLDS}
     one = {name: table[table.seed == 1] for name, table in evidence().items()}
@@ -876,18 +882,18 @@ def test_odd_data_give_a_table_as_well():
 @pytest.fixture(scope="module")
 def theory() -> pd.DataFrame:
     """All claims of formulas and limits, and those of figures without data."""
-    found = {
+    tables = {
         "fig_infinite_depth": fig_infinite_depth.table(),
         "fig_weight_scale": fig_weight_scale.table(fig_weight_scale.DEPTH),
         "fig_activations": fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),
     }
-    return claims.table(**found)
+    return claims.table(**tables)
 
 
 def test_the_verdicts_on_theory(theory):
     """The differences that a reading of the papers found by other means are found, the theorems
     hold."""
-    found = theory[theory.overall != UNTESTED].drop_duplicates("id").set_index("id").overall
+    overall_by_id = theory[theory.overall != UNTESTED].drop_duplicates("id").set_index("id").overall
     slips = {
         "2-gram", "2.2-proof", "3.1-gradient", "3.2-kernel", "4.4-norm", "4.4-proof", "4.5-proof",
         "4.6", "5.1", "5.1-proof", "5.2-normalised", "5.2-proof", "C.1-proof", "newest-3.3",
@@ -896,10 +902,12 @@ def test_the_verdicts_on_theory(theory):
     wrong = {"5-generic", "6-faster", "newest-1", "ours-6-constant"}
     elsewhere = {"6-table-1"}
     believed = {"7-kappa-1", "7-orthogonal", "newest-tradeoff"}
-    assert {name for name in found.index if found[name] == CORRECTED} == slips
-    assert {name for name in found.index if found[name] == FAILS} == wrong | elsewhere
-    assert {name for name in found.index if found[name] == CONJECTURE} == believed
-    assert set(found.drop([*slips, *wrong, *believed, *elsewhere])) == {HOLDS}
+    assert {name for name in overall_by_id.index if overall_by_id[name] == CORRECTED} == slips
+    assert {
+        name for name in overall_by_id.index if overall_by_id[name] == FAILS
+    } == wrong | elsewhere
+    assert {name for name in overall_by_id.index if overall_by_id[name] == CONJECTURE} == believed
+    assert set(overall_by_id.drop([*slips, *wrong, *believed, *elsewhere])) == {HOLDS}
     support = theory.drop_duplicates("id").set_index("id").support
     assert "not support" in support["7-kappa-1"]
     assert "not support" in support["7-orthogonal"]
@@ -1007,17 +1015,17 @@ def test_the_worst_row_decides(rows, overall, conjecture):
 
 def test_kinds_are_counted_apart(theory):
     """And our own statements, and a claim with the test of another, not at all."""
-    found = claims.counts(theory)
-    assert list(found) == [THEOREM, EXPERIMENT, SLIP, BELIEF]
+    counts = claims.counts(theory)
+    assert list(counts) == [THEOREM, EXPERIMENT, SLIP, BELIEF]
     ours = theory[theory.id.str.startswith(OURS)].id.nunique()
     assert ours >= 3
-    total = sum(sum(verdicts.values()) for verdicts in found.values())
+    total = sum(sum(verdicts.values()) for verdicts in counts.values())
     assert total == theory.id.nunique() - ours - 1
-    assert found[SLIP] == {CORRECTED: 13}
-    assert CORRECTED not in found[EXPERIMENT]
-    assert found[BELIEF].keys() <= set(claims.SUPPORTED.values()) | {UNTESTED}
+    assert counts[SLIP] == {CORRECTED: 13}
+    assert CORRECTED not in counts[EXPERIMENT]
+    assert counts[BELIEF].keys() <= set(claims.SUPPORTED.values()) | {UNTESTED}
     text = claims.markdown(theory)
-    for kind, verdicts in found.items():
+    for kind, verdicts in counts.items():
         assert f"Of {sum(verdicts.values())} {KINDS[kind]}: " in text
     assert sum(KINDS[SLIP] in line for line in text.splitlines()) == 1
 
@@ -1088,15 +1096,15 @@ def test_the_order_at_the_papers_width_is_that_of_the_seeds(monkeypatch, planted
 @pytest.mark.parametrize(("rate", "verdict"), [(0.99, HOLDS), (0.9985, FAILS)])
 def test_the_bound_by_the_smallest_eigenvalue(rate, verdict):
     """κ = 100, η λ_min = 1/100: the loss may fall by 0.995 a step, the residual by its root."""
-    found = descent({1: rate}, {1: 100})
+    tables = descent({1: rate}, {1: 100})
     chosen = [c for c in descents.CLAIMS if c.id == "6-smallest"]
-    rows = claims.table(claims=chosen, **found)
+    rows = claims.table(claims=chosen, **tables)
     assert rows.verdict.iloc[-1] == verdict
     assert set(rows.verdict.iloc[:-1]) == {HOLDS}
     largest = max((rate**2 / 0.995) ** step for step in (10, 100))
     assert float(rows.measured.iloc[-1].replace("−", "-")) == pytest.approx(largest, rel=1e-3)
-    found["fig_descent"]["verdict"] = "unresolved"
-    assert claims.table(claims=chosen, **found).verdict.iloc[-1] == UNDECIDED
+    tables["fig_descent"]["verdict"] = "unresolved"
+    assert claims.table(claims=chosen, **tables).verdict.iloc[-1] == UNDECIDED
 
 
 @pytest.mark.parametrize(

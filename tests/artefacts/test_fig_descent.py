@@ -51,16 +51,16 @@ def test_kappa_and_its_verdict_are_those_of_every_other_kernel(
     x = change(gaussian())
     with h5py.File(descend(tmp_path, x, ALTERNATING)) as file:
         names = ("kappa", "kappa_lower", "lambda_max", "lambda_min")
-        found = {name: file[name][:] for name in names}
+        columns = {name: file[name][:] for name in names}
         verdicts, error = file["verdict"].asstr()[:], file["lambda_min_error"][:]
     for i, depth in enumerate(DEPTHS):
         expected = list(measure(x, mlp("relu", depth, WIDTH), N, 1, SEEDS, device))
         assert [row["verdict"] for row in expected] == list(verdicts[i])
-        for name, values in found.items():
+        for name, values in columns.items():
             assert values[i].tolist() == [row[name] for row in expected], name
     lost = verdicts != "resolved"
-    assert (abs(found["lambda_min"][lost]) <= error[lost]).all()
-    assert (found["lambda_min"][~lost] > error[~lost]).all()
+    assert (abs(columns["lambda_min"][lost]) <= error[lost]).all()
+    assert (columns["lambda_min"][~lost] > error[~lost]).all()
 
 
 def test_a_repeated_sample_makes_kappa_infinite_and_leaves_no_bound(tmp_path):
@@ -121,9 +121,9 @@ def test_a_curve_has_the_worst_verdict_of_its_seeds(tmp_path, first, second, wor
 def test_where_every_kappa_is_resolved_the_bound_is_that_of_kappa(tmp_path):
     table = fig_descent.table([descend(tmp_path, gaussian(), ALTERNATING, seeds=[1])])
     assert (table.verdict == "resolved").all()
-    own = table[table.rule == "own"]
-    assert own.bound_rate.to_numpy() == pytest.approx((1 - 1 / own.kappa).to_numpy())
-    assert own.bound.to_numpy() == pytest.approx((own.bound_rate**own.step).to_numpy())
+    rows = table[table.rule == "own"]
+    assert rows.bound_rate.to_numpy() == pytest.approx((1 - 1 / rows.kappa).to_numpy())
+    assert rows.bound.to_numpy() == pytest.approx((rows.bound_rate**rows.step).to_numpy())
     for panel in fig_descent.draw(table).axes:
         assert len(dashed(panel)) == 3
         assert words_in(panel) == ""

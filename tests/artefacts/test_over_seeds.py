@@ -91,14 +91,14 @@ def test_what_is_true_is_contradicted_in_at_most_five_of_a_hundred_cases():
     """At the least favourable means, 0 at each of ten depths; and what is not is confirmed in at
     most five, where all other depths are far above."""
     rng = np.random.default_rng(0)
-    found = [above_zero(pd.DataFrame(rng.standard_normal((5, 10)))).verdict for _ in range(1000)]
-    assert found.count(FAILS) <= 65
-    assert found.count(HOLDS) == 0
+    outcomes = [above_zero(pd.DataFrame(rng.standard_normal((5, 10)))).verdict for _ in range(1000)]
+    assert outcomes.count(FAILS) <= 65
+    assert outcomes.count(HOLDS) == 0
     others = np.array([0, *[9] * 9])
-    found = [
+    outcomes = [
         above_zero(pd.DataFrame(others + rng.standard_normal((5, 10)))).verdict for _ in range(1000)
     ]
-    assert 35 <= found.count(HOLDS) <= 65
+    assert 35 <= outcomes.count(HOLDS) <= 65
 
 
 def test_differences_of_known_means_are_welchs():

@@ -46,34 +46,34 @@ def test_p_is_that_of_all_permutations(seed):
     x, y = rng.integers(4, size=6).astype(float), rng.standard_normal(6)
     y += x
     y[y.argsort()[-2:]] = np.inf
-    found = rank_correlation.rank_correlation(x, y)
+    correlation = rank_correlation.rank_correlation(x, y)
     ranks = stats.rankdata(y)
     exact = stats.permutation_test(
         (ranks,), lambda values: abs(stats.spearmanr(x, values).statistic),
         permutation_type="pairings", alternative="greater", n_resamples=np.inf, vectorized=False,
     )  # fmt: skip
-    assert found.rho == pytest.approx(stats.spearmanr(x, ranks).statistic)
-    assert found.p == pytest.approx(exact.pvalue, abs=NOISE)
+    assert correlation.rho == pytest.approx(stats.spearmanr(x, ranks).statistic)
+    assert correlation.p == pytest.approx(exact.pvalue, abs=NOISE)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_partial_p_is_freedmans_and_lanes(seed, columns):
     rng = np.random.default_rng(seed)
-    given = rng.integers(3, size=(6, columns)).astype(float)
-    given[:2] = [[0.0], [1.0]]  # never all equal
-    x = rng.standard_normal(6) + given[:, 0]
-    y = x + 2 * given[:, -1] + rng.standard_normal(6)
+    covariates = rng.integers(3, size=(6, columns)).astype(float)
+    covariates[:2] = [[0.0], [1.0]]  # never all equal
+    x = rng.standard_normal(6) + covariates[:, 0]
+    y = x + 2 * covariates[:, -1] + rng.standard_normal(6)
     y[y.argsort()[-2:]] = np.inf
-    found = rank_correlation.rank_correlation(x, y, given)
-    assert found == pytest.approx(freedman_lane(x, y, given), abs=NOISE)
-    assert found.rho == pytest.approx(freedman_lane(x, y, given)[0])
+    correlation = rank_correlation.rank_correlation(x, y, covariates)
+    assert correlation == pytest.approx(freedman_lane(x, y, covariates), abs=NOISE)
+    assert correlation.rho == pytest.approx(freedman_lane(x, y, covariates)[0])
 
 
 def test_the_same_numbers_give_the_same_p_and_p_is_never_zero():
     x = np.arange(15.0)
-    found = rank_correlation.rank_correlation(x, x)
-    assert found == rank_correlation.Correlation(pytest.approx(1), 1 / (1 + PERMUTATIONS))
+    correlation = rank_correlation.rank_correlation(x, x)
+    assert correlation == rank_correlation.Correlation(pytest.approx(1), 1 / (1 + PERMUTATIONS))
     y = np.random.default_rng(0).permutation(15)
     first = rank_correlation.rank_correlation(x, y)
     rank_correlation.permutations.cache_clear()
@@ -83,45 +83,45 @@ def test_the_same_numbers_give_the_same_p_and_p_is_never_zero():
 
 def test_columns_that_say_the_same_count_once_and_constant_ones_not():
     rng = np.random.default_rng(0)
-    x, y, given = rng.standard_normal((3, 15))
-    once = rank_correlation.rank_correlation(x, y, given[:, None])
-    many = np.stack([given, -given, np.exp(given), np.ones(15)], axis=1)
+    x, y, covariate = rng.standard_normal((3, 15))
+    once = rank_correlation.rank_correlation(x, y, covariate[:, None])
+    many = np.stack([covariate, -covariate, np.exp(covariate), np.ones(15)], axis=1)
     assert rank_correlation.rank_correlation(x, y, many) == pytest.approx(once)
     plain = rank_correlation.rank_correlation(x, y)
     assert rank_correlation.rank_correlation(x, y, np.ones((15, 1))) == pytest.approx(plain)
 
 
-@pytest.mark.parametrize("given", [None, np.arange(10.0)[:, None]])
-def test_where_nothing_is_left_to_rank_no_correlation_exists(given):
-    x = np.ones(10) if given is None else np.arange(10.0)
+@pytest.mark.parametrize("covariates", [None, np.arange(10.0)[:, None]])
+def test_where_nothing_is_left_to_rank_no_correlation_exists(covariates):
+    x = np.ones(10) if covariates is None else np.arange(10.0)
     y = np.random.default_rng(0).standard_normal(10)
-    assert np.isnan(rank_correlation.rank_correlation(x, y, given)).all()
-    assert np.isnan(rank_correlation.rank_correlation(y, x, given)).all()
+    assert np.isnan(rank_correlation.rank_correlation(x, y, covariates)).all()
+    assert np.isnan(rank_correlation.rank_correlation(y, x, covariates)).all()
 
 
 @pytest.mark.parametrize(
-    ("draw", "given"),
+    ("draw", "covariates"),
     [(simulated.independent, None), (simulated.independent, simulated.SIZES),
      (simulated.by_size(0), simulated.SIZES),
      (simulated.by_activation(0, 1, arrives=True), simulated.BOTH),
      (simulated.by_activation(0, 3, arrives=True), simulated.BOTH),
      (simulated.by_activation(0, 1, arrives=False), simulated.BOTH)],
 )  # fmt: skip
-def test_of_a_planted_null_one_in_twenty_is_decided(draw, given):
+def test_of_a_planted_null_one_in_twenty_is_decided(draw, covariates):
     """The bootstrap of partial correlations decided 1 in 300 of the third."""
-    decided, _ = simulated.decided(draw, given, SIMULATIONS, 1)
+    decided, _ = simulated.decided(draw, covariates, SIMULATIONS, 1)
     low, high = stats.binom.interval(0.9999, SIMULATIONS, 0.05)
     assert low <= decided * SIMULATIONS / 100 <= high
 
 
 @pytest.mark.parametrize(
-    ("draw", "given", "least"),
+    ("draw", "covariates", "least"),
     [(simulated.by_size(0.5), simulated.SIZES, 40), (simulated.by_size(2), simulated.SIZES, 93),
      (simulated.by_activation(1, 1, arrives=True), simulated.BOTH, 93),
      (simulated.by_activation(1, 1, arrives=False), simulated.BOTH, 65)],
 )  # fmt: skip
-def test_a_planted_effect_is_found(draw, given, least):
-    decided, _ = simulated.decided(draw, given, SIMULATIONS, 1)
+def test_a_planted_effect_is_found(draw, covariates, least):
+    decided, _ = simulated.decided(draw, covariates, SIMULATIONS, 1)
     assert decided >= least
 
 

@@ -25,9 +25,9 @@ import trends
 SIMULATIONS = 300
 
 
-def passed(found: dict[str, float]) -> float:
-    """Of 100: confirmed at each step or as a whole."""
-    return found[HOLDS] + found[UNCONTRADICTED]
+def passed(shares: dict[str, float]) -> float:
+    """The percentage that is confirmed at each step or as a whole."""
+    return shares[HOLDS] + shares[UNCONTRADICTED]
 
 
 def test_isotonic_regression_is_scikit_learns():
@@ -51,10 +51,10 @@ def test_a_violation_of_two_and_a_half_standard_deviations_is_found(words, rejec
     """The first is a fall of κ to L = 2 and a rise of 49 % to L = 10, of κ known to 16 %. Tests of
     adjacent steps let it pass in 86 of 100 cases. In the last two, where the curve is less steep,
     some are left undecided."""
-    found = trends.judged(trends.VIOLATED[words], 5, SIMULATIONS)
-    assert found[FAILS] >= rejected
-    assert passed(found) <= 5 + 2  # two standard errors of the simulation
-    assert found[HOLDS] == 0
+    shares = trends.judged(trends.VIOLATED[words], 5, SIMULATIONS)
+    assert shares[FAILS] >= rejected
+    assert passed(shares) <= 5 + 2  # two standard errors of the simulation
+    assert shares[HOLDS] == 0
 
 
 @pytest.mark.parametrize("curve", trends.MONOTONE.values(), ids=trends.MONOTONE)
@@ -63,9 +63,9 @@ def test_a_monotone_curve_passes(curve):
 
 
 def test_a_flat_curve_is_not_confirmed():
-    found = trends.judged(trends.OTHERS["is flat"], 5, SIMULATIONS)
-    assert passed(found) <= 7
-    assert found[HOLDS] == 0
+    shares = trends.judged(trends.OTHERS["is flat"], 5, SIMULATIONS)
+    assert passed(shares) <= 7
+    assert shares[HOLDS] == 0
 
 
 FLAT_STEPS = {
@@ -80,14 +80,14 @@ FLAT_STEPS = {
 def test_a_flat_step_is_confirmed_in_five_of_a_hundred_cases(curve, sigma):
     """All other steps are steep: what *holds* then is that the flat one was thought to rise."""
     assert len(FLAT_STEPS) == 3
-    found = trends.judged(curve, 5, SIMULATIONS, sigma)
-    assert found[HOLDS] <= 6 + 3  # two standard errors of the simulation
-    assert passed(found) >= 80
+    shares = trends.judged(curve, 5, SIMULATIONS, sigma)
+    assert shares[HOLDS] <= 6 + 3  # two standard errors of the simulation
+    assert passed(shares) >= 80
 
 
 def test_steps_far_beyond_the_spread_hold():
-    found = trends.judged(trends.line(8), 5, SIMULATIONS)
-    assert found[HOLDS] >= 95
+    shares = trends.judged(trends.line(8), 5, SIMULATIONS)
+    assert shares[HOLDS] >= 95
     steps = trend_of(np.array([0.0, 3.0, 3.1]), np.array([0.1, 0.1, 0.1]), 8).steps
     expected = [ttest_of(3.0, 0.2, 16), ttest_of(0.1, 0.2, 16)]
     assert steps == pytest.approx(expected)
@@ -107,17 +107,17 @@ def ttest_of(growth: float, variance: float, freedom: float) -> float:
 @pytest.mark.parametrize("curve", trends.UNEQUAL_MONOTONE.values(), ids=trends.UNEQUAL_MONOTONE)
 def test_a_monotone_curve_passes_where_depths_differ_in_spread(curve):
     """One σ for all depths rejects the second in 12 of 100 cases."""
-    found = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
-    assert passed(found) >= 90 - 3
-    assert found[FAILS] <= 7
+    shares = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
+    assert passed(shares) >= 90 - 3
+    assert shares[FAILS] <= 7
 
 
 @pytest.mark.parametrize("curve", trends.UNEQUAL_VIOLATED.values(), ids=trends.UNEQUAL_VIOLATED)
 def test_a_violation_is_found_where_depths_differ_in_spread(curve):
     """One σ for all depths lets the first, at a quiet depth, pass in half of the cases."""
-    found = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
-    assert found[FAILS] >= 80
-    assert passed(found) <= 7 + 2
+    shares = trends.judged(curve, 5, SIMULATIONS, trends.SIGMAS)
+    assert shares[FAILS] >= 80
+    assert passed(shares) <= 7 + 2
 
 
 def test_what_a_seed_adds_to_all_depths_cancels():

@@ -142,17 +142,17 @@ def test_another_file_than_the_published_one_is_refused_and_deleted(server, tmp_
 
 def test_an_archive_of_ones_own_is_unpacked_and_stays(server, tmp_path):
     handler, _ = server
-    own = tmp_path / "data/tiny.tar.gz"
-    own.parent.mkdir()
-    own.write_bytes(handler.content)
+    provided = tmp_path / "data/tiny.tar.gz"
+    provided.parent.mkdir()
+    provided.write_bytes(handler.content)
     archive.obtain("tiny", tmp_path / "data", [NOWHERE])
     assert flac(tmp_path / "data/LibriSpeech/tiny") == flac(tmp_path / "made/LibriSpeech/tiny")
-    assert own.is_file()
+    assert provided.is_file()
     shutil.rmtree(tmp_path / "data/LibriSpeech")
-    own.write_bytes(handler.content[:-9])
-    with pytest.raises(UserError, match=f"{own}: not the published archive.*Delete it"):
+    provided.write_bytes(handler.content[:-9])
+    with pytest.raises(UserError, match=f"{provided}: not the published archive.*Delete it"):
         archive.obtain("tiny", tmp_path / "data", [NOWHERE])
-    assert own.is_file()
+    assert provided.is_file()
 
 
 def test_a_corpus_that_is_there_is_not_touched(tmp_path):
@@ -200,19 +200,19 @@ def test_a_disk_too_small_is_said_before_the_download(server, tmp_path, monkeypa
     archive.obtain("tiny", tmp_path, [address])
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["own archive", "download"])
-def test_jobs_that_want_the_same_subset_at_once_all_get_it_whole(server, tmp_path, own):
+@pytest.mark.parametrize("provided", [True, False], ids=["own archive", "download"])
+def test_jobs_that_want_the_same_subset_at_once_all_get_it_whole(server, tmp_path, provided):
     handler, address = server
     data_dir = tmp_path / "data"
     data_dir.mkdir()
-    if own:
+    if provided:
         (data_dir / "tiny.tar.gz").write_bytes(handler.content)
     with ThreadPoolExecutor(4) as pool:  # each opens the lock's file for itself, as processes do
         jobs = [pool.submit(archive.obtain, "tiny", data_dir, [address]) for _ in range(4)]
         for job in jobs:
             job.result()
     assert flac(data_dir / "LibriSpeech/tiny") == flac(tmp_path / "made/LibriSpeech/tiny")
-    assert len(handler.asked) == (0 if own else 1)
+    assert len(handler.asked) == (0 if provided else 1)
 
 
 def test_what_came_before_outlasts_an_address_that_has_something_else(server, tmp_path):

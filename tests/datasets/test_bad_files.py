@@ -134,18 +134,18 @@ def publish(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
 
 def make(options: dict, data_dir: Path, output: Path) -> None:
     """What Snakemake's jobs do."""
-    given = dict.fromkeys(
+    arguments = dict.fromkeys(
         ("scale", "unit_norm", "distinct", "features", "hold_out", "file", "corpus", "labels",
          "subset", "mel", "splice", "normalise", "bad_utterances", "record")
     )  # fmt: skip
-    given |= {"samples": "all", "seed": 0, "threads": 1, "data_dir": data_dir, **options}
+    arguments |= {"samples": "all", "seed": 0, "threads": 1, "data_dir": data_dir, **options}
     if options["source"] == "librispeech":
-        given["corpus"] = output.with_name("corpus.h5")
-        words = [f"--subset={SUBSET}", f"--data-dir={data_dir}", f"--output={given['corpus']}"]
-        arguments = corpus_step.options().parse_args(words)
-        arguments.record = None
-        corpus_step.main(arguments)
-    dataset_step.main(argparse.Namespace(output=output, **given))
+        arguments["corpus"] = output.with_name("corpus.h5")
+        words = [f"--subset={SUBSET}", f"--data-dir={data_dir}", f"--output={arguments['corpus']}"]
+        indexing = corpus_step.options().parse_args(words)
+        indexing.record = None
+        corpus_step.main(indexing)
+    dataset_step.main(argparse.Namespace(output=output, **arguments))
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

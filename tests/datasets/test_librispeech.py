@@ -80,13 +80,15 @@ def test_samples_are_those_of_kaldis_energies(folder, tmp_path, normalise):
     for name, frame in origin:
         energies = everything[name]
         if normalise in ("utterance", "speaker"):
-            of = energies if normalise == "utterance" else of_speaker(name)
-            energies = (energies - of.mean(axis=0)) / of.std(axis=0)
+            population = energies if normalise == "utterance" else of_speaker(name)
+            energies = (energies - population.mean(axis=0)) / population.std(axis=0)
         expected.append(spliced(energies, frame))
     expected = np.array(expected)
     if normalise == "global":
-        of = expected.reshape(-1, 24)
-        expected = ((of - of.mean(axis=0)) / of.std(axis=0)).reshape(expected.shape)
+        population = expected.reshape(-1, 24)
+        expected = ((population - population.mean(axis=0)) / population.std(axis=0)).reshape(
+            expected.shape
+        )
     assert len(set(origin)) == 200
     assert samples.x == pytest.approx(expected, abs=2e-3)
     assert samples.x.dtype == np.float32

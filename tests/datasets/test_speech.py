@@ -110,19 +110,19 @@ def test_the_choice_does_not_depend_on_how_candidates_are_sorted_in(monkeypatch)
 
 def test_of_a_corpus_that_lacks_files_the_same_frames_are_chosen():
     everything = chosen(NAMES, COUNTS, sum(COUNTS))
-    there = [i for i in range(len(NAMES)) if i % 3]
-    names = [NAMES[i] for i in there]
-    part = chosen(names, [COUNTS[i] for i in there], 800)
+    present = [i for i in range(len(NAMES)) if i % 3]
+    names = [NAMES[i] for i in present]
+    part = chosen(names, [COUNTS[i] for i in present], 800)
     assert part == [(name, i) for name, i in everything if name in set(names)][:800]
 
 
 def test_every_frame_is_as_likely():
     """χ² over 210 utterances of equal length, 20 seeds: mean 209, standard deviation 20.4."""
     counts = [400] * len(NAMES)
-    for of, bins in ((0, len(NAMES)), (1, 400)):
+    for position, bins in ((0, len(NAMES)), (1, 400)):
         total = np.zeros(bins)
         for seed in range(20):
-            total += np.bincount(frames.choose(NAMES, counts, 2000, seed)[of], minlength=bins)
+            total += np.bincount(frames.choose(NAMES, counts, 2000, seed)[position], minlength=bins)
         expected = 20 * 2000 / bins
         chi2 = ((total - expected) ** 2 / expected).sum()
         assert abs(chi2 - (bins - 1)) < 5 * np.sqrt(2 * (bins - 1))
@@ -238,7 +238,7 @@ def test_labels_of_the_wanted_are_read(tmp_path):
     path = tmp_path / "phones.txt"
     path.write_text("19-1-0000 0 0 35\n26-1-0000 3 40\n\n27-1-0000 7\n")
     labels, others = phones.read(path, {"19-1-0000", "27-1-0000", "30-1-0000"})
-    assert {name: own.tolist() for name, own in labels.items()} == {
+    assert {name: values.tolist() for name, values in labels.items()} == {
         "19-1-0000": [0, 0, 35],
         "27-1-0000": [7],
     }

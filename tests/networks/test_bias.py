@@ -12,7 +12,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, rounding
+from ntkcond.ntk.infinite_width import entry_error, gradient_angle, infinite_width_ntk
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.run.errors import UserError
 from ntkcond.training import sgd
@@ -86,12 +86,12 @@ def test_infinite_width_is_the_recursion_of_jacot_et_al(depth):
         norm = q
     x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
     x = np.vstack([[1.0, 0.0], x])
-    found = infinite_width_ntk(x, network("relu", depth, math.inf))
-    assert np.allclose(found[0, 1:], kernel, rtol=1e-12)
-    assert found[0, 0] == pytest.approx(sum(1 + (k + 1) * BETA**2 for k in range(depth + 1)))
+    computed = infinite_width_ntk(x, network("relu", depth, math.inf))
+    assert np.allclose(computed[0, 1:], kernel, rtol=1e-12)
+    assert computed[0, 0] == pytest.approx(sum(1 + (k + 1) * BETA**2 for k in range(depth + 1)))
     phi = gradient_angle(theta, network("relu", depth, math.inf))
-    assert np.allclose(np.cos(phi), kernel / found[0, 0], rtol=1e-10)
-    assert rounding(network("relu", depth, math.inf), 2) < 1e-12
+    assert np.allclose(np.cos(phi), kernel / computed[0, 0], rtol=1e-10)
+    assert entry_error(network("relu", depth, math.inf), 2) < 1e-12
     with pytest.raises(UserError, match=r"ReLU with biases at infinite width.*norm 1"):
         infinite_width_ntk(2 * x, network("relu", depth, math.inf))
 
@@ -130,8 +130,8 @@ def test_a_step_of_training_is_that_of_autograd(convention, depth):
     total = sum(rate * loss(tracked, run) for run, rate in enumerate(rates))
     expected = [w - g for w, g in zip(weights, torch.autograd.grad(total, tracked), strict=True)]
     sgd.sgd_step(weights, x, y, rates, model)
-    for found, wanted in zip(weights, expected, strict=True):
-        assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    for updated, wanted in zip(weights, expected, strict=True):
+        assert torch.allclose(updated, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_descent_moves_biases(device):

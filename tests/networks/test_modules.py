@@ -92,7 +92,7 @@ def test_a_convolutional_network_is_what_it_says(depth):
 
 @pytest.mark.parametrize("name", ["plain", "normalised"])
 def test_hidden_layers_keep_the_norm_of_their_inputs(name):
-    """In the mean, at large width: as the factors √(c_σ/m) are there for."""
+    """In the mean, at large width: the factors √(c_σ/m) are made for that."""
     module = modules.drawn(modules.BUILDERS[name]((30,), 4, 2000, RELU), seed=3)
     x = torch.randn(8, 30, dtype=torch.float64)
     x /= x.norm(dim=1, keepdim=True)
@@ -118,7 +118,7 @@ def test_a_users_own_file(tmp_path):
         "def network(shape, depth, width, activation):\n"
         "    return nn.Linear(shape[0], 1)\n"
     )
-    built = modules.own(mine)((4,), 2, 8, RELU)
+    built = modules.builder_of_file(mine)((4,), 2, 8, RELU)
     assert isinstance(built, torch.nn.Linear)
     for text, words in (
         ("x = 1", r"has no function network\(shape, depth, width, activation\)"),
@@ -127,19 +127,19 @@ def test_a_users_own_file(tmp_path):
     ):
         mine.write_text(text)
         with pytest.raises(UserError, match=words):
-            modules.own(mine)
+            modules.builder_of_file(mine)
     for body, words in (
         ("pass", "returns a NoneType"),
         ("raise KeyError(8)", "network: KeyError: 8"),
     ):
         mine.write_text(f"def network(shape, depth, width, activation): {body}")
         with pytest.raises(UserError, match=words):
-            modules.own(mine)((4,), 2, 8, RELU)
+            modules.builder_of_file(mine)((4,), 2, 8, RELU)
     mine.write_text("def network(shape): return None")
     with pytest.raises(UserError, match="takes 1 positional argument"):
-        modules.own(mine)((4,), 2, 8, RELU)
+        modules.builder_of_file(mine)((4,), 2, 8, RELU)
     with pytest.raises(UserError, match="no such file"):
-        modules.own(tmp_path / "other.py")
+        modules.builder_of_file(tmp_path / "other.py")
 
 
 def test_bias_is_a_field_of_the_papers_network():

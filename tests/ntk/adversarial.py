@@ -202,16 +202,16 @@ def network_kernel(network: MLP, weights: list[np.ndarray], x: np.ndarray) -> np
 def pivots(matrix: np.ndarray) -> tuple[list[Decimal], np.ndarray] | None:
     """D and L of L D Lᵀ, without interchanges; None at a pivot of zero before the last."""
     n, rest = len(matrix), matrix.copy()
-    lower, found = np.full((n, n), Decimal(0), dtype=object), []
+    lower, diagonal = np.full((n, n), Decimal(0), dtype=object), []
     for i in range(n):
-        found.append(rest[i, i])
+        diagonal.append(rest[i, i])
         lower[i, i] = Decimal(1)
         if i + 1 < n:
             if not rest[i, i]:
                 return None
             lower[i + 1 :, i] = rest[i + 1 :, i] / rest[i, i]
             rest[i + 1 :, i + 1 :] -= np.outer(lower[i + 1 :, i], rest[i, i + 1 :])
-    return found, lower
+    return diagonal, lower
 
 
 def unlimited(places: int):
@@ -237,7 +237,8 @@ class Ends(NamedTuple):
 
 
 def _largest(matrix: np.ndarray) -> Decimal:
-    """Of a matrix that is not zero, by float64 relative to its largest entry."""
+    """The largest eigenvalue of a matrix that is not zero, by float64 relative to its largest
+    entry."""
     size = abs(matrix).max()
     scaled = (matrix / size).astype(np.float64)
     return size * Decimal(float(np.linalg.eigvalsh(scaled)[-1]))
@@ -249,21 +250,21 @@ def _ends(matrix: np.ndarray) -> Ends | None:
     if (size == 0).any():
         largest = _largest(matrix) if size.any() else Decimal(0)
         return Ends(largest, Decimal(0), matrix)
-    found = pivots(matrix)
-    if found is None:
+    factors = pivots(matrix)
+    if factors is None:
         return None
     small = Decimal(10) ** (LOST - digits())
-    if any(abs(d) <= small * abs(s) for d, s in zip(found[0], size, strict=True)):
+    if any(abs(d) <= small * abs(s) for d, s in zip(factors[0], size, strict=True)):
         return None
     largest = _largest(matrix)
-    if min(found[0]) < 0:
+    if min(factors[0]) < 0:
         return Ends(largest, Decimal(0), matrix, indefinite=True)
     inverse = np.full((n, n), Decimal(0), dtype=object)  # of L
     for i in range(n):
         inverse[i, i] = Decimal(1)
         for j in range(i):
-            inverse[i, j] = -(found[1][i, j:i] @ inverse[j:i, j])
-    scaled = inverse / np.array(found[0], dtype=object)[:, None]
+            inverse[i, j] = -(factors[1][i, j:i] @ inverse[j:i, j])
+    scaled = inverse / np.array(factors[0], dtype=object)[:, None]
     return Ends(largest, 1 / _largest(inverse.T @ scaled), matrix)
 
 
@@ -340,7 +341,7 @@ def network_case(
     if np.array_equal(single.astype(np.float64), x):
         rank = rank_bound(single, network)
 
-    def found() -> Spectrum:
+    def computed() -> Spectrum:
         with np.errstate(all="ignore"):
             factors, error = known(network, weights)(x)
             return of_kernel(empirical_ntk(factors), error, rank)
@@ -348,7 +349,7 @@ def network_case(
     nothing = network.trainable == "first" and not network.bias and not x.any(1).all()
     shapes = f"{network.activation.title} L={network.depth} m={network.width} β={network.bias:g}"
     return Case(
-        found, lambda: network_kernel(network, weights, x), rank < len(x) or nothing,
+        computed, lambda: network_kernel(network, weights, x), rank < len(x) or nothing,
         f"{shapes} {network.trainable} n={len(x)} d={x.shape[1]}",
     )  # fmt: skip
 
@@ -539,7 +540,7 @@ def at_infinite_width(rng: np.random.Generator) -> Case:
         x *= 10 ** rng.uniform(-100, 100) if depth < 3 or name != "relu2" else 1.0
     network = MLP(ACTIVATIONS[name], depth, math.inf)
 
-    def found() -> Spectrum:
+    def computed() -> Spectrum:
         with np.errstate(all="ignore"):
             kernel = infinite_width_ntk(x, network)
             error = measure.infinite_width_error(network, d, kernel.diagonal())
@@ -552,7 +553,7 @@ def at_infinite_width(rng: np.random.Generator) -> Case:
         decimal.getcontext().flags[decimal.Inexact] = True
         return np.array([[Decimal(v) for v in row] for row in rows], dtype=object)
 
-    return Case(found, exact, note=f"{name} L={depth} n={len(x)} d={d} m=∞")
+    return Case(computed, exact, note=f"{name} L={depth} n={len(x)} d={d} m=∞")
 
 
 def matrix(rng: np.random.Generator) -> Case:
@@ -561,44 +562,46 @@ def matrix(rng: np.random.Generator) -> Case:
     what = rng.integers(6)
     if what == 0:
         q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-        given = (q * np.geomspace(10 ** -rng.uniform(0, 18), 1, n)) @ q.T
+        kernel = (q * np.geomspace(10 ** -rng.uniform(0, 18), 1, n)) @ q.T
     elif what == 1:  # exactly positive definite, of determinant one
         reach = 10 ** rng.uniform(0, 6)
         root = np.eye(n) + np.round(np.triu(rng.uniform(-reach, reach, (n, n)), 1))
-        given = root @ root.T
+        kernel = root @ root.T
     elif what == 2:
-        given = np.diag(10 ** rng.uniform(-20, 0, n) if rng.integers(2) else rng.integers(0, 9, n))
-        given = given.astype(np.float64)
+        kernel = np.diag(10 ** rng.uniform(-20, 0, n) if rng.integers(2) else rng.integers(0, 9, n))
+        kernel = kernel.astype(np.float64)
     elif what == 3:
-        given = np.full((n, n), 1 - 2.0 ** -int(rng.integers(1, 54)))
-        np.fill_diagonal(given, 1.0)
+        kernel = np.full((n, n), 1 - 2.0 ** -int(rng.integers(1, 54)))
+        np.fill_diagonal(kernel, 1.0)
     elif what == 4:
         root = rng.standard_normal((n, int(rng.integers(1, n + 2))))
-        given = root @ root.T
+        kernel = root @ root.T
     else:  # many equal eigenvalues
         v = rng.standard_normal(n)
-        given = np.eye(n) - (1 - 10 ** rng.uniform(-17, 0)) * np.outer(v, v) / (v @ v)
-    given = (given + given.T) / 2
-    truth = given.copy()
+        kernel = np.eye(n) - (1 - 10 ** rng.uniform(-17, 0)) * np.outer(v, v) / (v @ v)
+    kernel = (kernel + kernel.T) / 2
+    truth = kernel.copy()
     if rng.random() < 0.3:
         noise = np.tril(rng.standard_normal((n, n))) * 10 ** rng.uniform(-18, -3)
-        given = truth + (noise + noise.T) * abs(truth).max()
-        error = float(np.linalg.norm(exactly(given).astype(object).astype(float) - truth)) * 1.01
+        kernel = truth + (noise + noise.T) * abs(truth).max()
+        error = float(np.linalg.norm(exactly(kernel).astype(object).astype(float) - truth)) * 1.01
         error += 4 * U * float(abs(truth).max())
     if rng.random() < 0.2:
         factor = 2.0 ** int(rng.integers(-990, 960))
-        given, truth, error = given * factor, truth * factor, error * factor
+        kernel, truth, error = kernel * factor, truth * factor, error * factor
         error += 1e-320 * n if error else 0.0
     if abs(truth).max() < 1e-290:
         error += n * 2.0**-1073
 
-    def found() -> Spectrum:
+    def computed() -> Spectrum:
         if rng.random() < 0.5:
-            return of_module.condition_number(given, error=error)
-        return spectrum(given, KernelError.of_matrix(error), n)
+            return of_module.condition_number(kernel, error=error)
+        return spectrum(kernel, KernelError.of_matrix(error), n)
 
     stated = U if not error else max(U, 10 * error / max(abs(truth).max(), 1e-300))
-    return Case(found, lambda: exactly(truth), gram=False, note=f"matrix {what} n={n}", unit=stated)
+    return Case(
+        computed, lambda: exactly(truth), gram=False, note=f"matrix {what} n={n}", unit=stated
+    )
 
 
 # --- modules: a chain of steps, each with its exact value and the transpose of its derivative
@@ -649,7 +652,7 @@ class Tied(nn.Module):
 
 
 class Largest(nn.Module):
-    """Of each pair of features, the larger."""
+    """The larger of each pair of features."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -690,8 +693,8 @@ class Run:
 
     def add(self, parameter: Tensor | None, values: np.ndarray) -> None:
         if parameter is not None:
-            own = self.gradients.get(id(parameter), 0)
-            self.gradients[id(parameter)] = own + values
+            total = self.gradients.get(id(parameter), 0)
+            self.gradients[id(parameter)] = total + values
 
     def step(self, layer: nn.Module, v: np.ndarray, size: np.ndarray) -> tuple:
         """The value and a size to which its errors are relative."""
@@ -833,10 +836,10 @@ def drawn_module(
                 if rng.random() < 0.7:
                     row = torch.from_numpy(x[rng.integers(len(x))])
                     shift = float(rng.choice([-1, 1])) if name == "hardtanh" else 0.0
-                    own = steps[0].weight[unit] @ row
+                    preactivation = steps[0].weight[unit] @ row
                     if what == "pool":  # a tie
-                        own -= steps[0].weight[unit ^ 1] @ row + steps[0].bias[unit ^ 1]
-                    steps[0].bias[unit] = shift - own
+                        preactivation -= steps[0].weight[unit ^ 1] @ row + steps[0].bias[unit ^ 1]
+                    steps[0].bias[unit] = shift - preactivation
     return module
 
 
@@ -858,14 +861,14 @@ def module_knots(rng: np.random.Generator) -> Case:
 
 
 def module_case(made: nn.Sequential, x: np.ndarray) -> Case:
-    def found() -> Spectrum:
+    def computed() -> Spectrum:
         return of_module.condition_number(made, torch.from_numpy(x))
 
     parts = [type(step) for step in made]
     note = f"{' '.join(part.__name__ for part in parts)} n={len(x)} d={x.shape[1]}"
     repeated = len(np.unique(x, axis=0)) < len(x)
     return Case(
-        found, lambda: module_kernel(made, x), repeated, note, 2.0**-24 if Single in parts else U
+        computed, lambda: module_kernel(made, x), repeated, note, 2.0**-24 if Single in parts else U
     )
 
 
@@ -912,7 +915,7 @@ def drawn(kind: str, seed: int) -> Case:
 def judged(kind: str, seed: int) -> Verdict:
     case = drawn(kind, seed)
     try:
-        found = case.spectrum()
+        computed = case.spectrum()
     except NotFinite:
         return Verdict(kind, seed, "unresolved", out_of_range=True, note=case.note)
     except UserError as error:
@@ -923,36 +926,36 @@ def judged(kind: str, seed: int) -> Verdict:
             indefinite = ends_of(case.exact, to_the_end=True).indefinite
         return refused if indefinite else refused._replace(outcome="false")
     with unlimited(50):
-        return _compared(kind, seed, case, found)
+        return _compared(kind, seed, case, computed)
 
 
-def _compared(kind: str, seed: int, case: Case, found: Spectrum) -> Verdict:
-    ends = ends_of(case.exact, found.verdict != "unresolved", case.gram)
-    note = f"{case.note}: {found}; κ = {ends.kappa:.12g}"
-    tiny = not 1e-280 < found.lambda_max < 1e300
-    cost = float(min(ends.kappa, Decimal("1e300"))) * found.n * case.unit
-    verdict = Verdict(kind, seed, found.verdict, cost, tiny, found.kinks > 0, note)
-    if found.verdict == "singular":
+def _compared(kind: str, seed: int, case: Case, computed: Spectrum) -> Verdict:
+    ends = ends_of(case.exact, computed.verdict != "unresolved", case.gram)
+    note = f"{case.note}: {computed}; κ = {ends.kappa:.12g}"
+    tiny = not 1e-280 < computed.lambda_max < 1e300
+    cost = float(min(ends.kappa, Decimal("1e300"))) * computed.n * case.unit
+    verdict = Verdict(kind, seed, computed.verdict, cost, tiny, computed.kinks > 0, note)
+    if computed.verdict == "singular":
         true = ends.smallest == 0 and not ends.indefinite and (case.by_inputs or not ends.beyond)
         return verdict if true else verdict._replace(outcome="false")
-    outside = missed(found, ends)
-    if outside or (found.verdict == "resolved" and (ends.indefinite or ends.smallest == 0)):
+    outside = missed(computed, ends)
+    if outside or (computed.verdict == "resolved" and (ends.indefinite or ends.smallest == 0)):
         return verdict._replace(outcome="miss", note=f"{outside}: {note}")
     return verdict
 
 
-def missed(found: Spectrum, ends: Ends) -> str:
+def missed(computed: Spectrum, ends: Ends) -> str:
     """What of a spectrum does not hold the exact value, if anything: κ, or λ_max and λ_min in any
     of its grades, also where that grade is not the one that is told."""
     close = Decimal("1e-11")
-    low, high = found.kappa_lower, found.kappa_upper
+    low, high = computed.kappa_lower, computed.kappa_upper
     if ends.smallest > 0 and not ends.indefinite:
         if not Decimal(low) <= ends.kappa * (1 + close):
             return "κ below"
         if not ends.kappa * (1 - close) <= Decimal(high):
             return "κ above"
     with unlimited(100):
-        for grade, interval in found._intervals().items():
+        for grade, interval in computed._intervals().items():
             for name, (low, high) in (("λ_max", interval.largest), ("λ_min", interval.smallest)):
                 if not within(low, high, name, ends):
                     return f"{name} ({grade})"

@@ -32,8 +32,8 @@ def _arc_cosines(cosine):
     """J₀, J₁, J₂ over π (Cho & Saul, 2009, Eq. 4–6)."""
     theta = mpmath.acos(max(-1, min(1, cosine)))
     sine, rest = mpmath.sin(theta), mpmath.pi - theta
-    found = rest, sine + rest * cosine, 3 * sine * cosine + rest * (1 + 2 * cosine**2)
-    return [j / mpmath.pi for j in found]
+    integrals = rest, sine + rest * cosine, 3 * sine * cosine + rest * (1 + 2 * cosine**2)
+    return [j / mpmath.pi for j in integrals]
 
 
 def _leaky(cosine):
@@ -57,7 +57,7 @@ SMOOTH = ("tanh", "sigmoid", "gelu")
 def _squares(name):
     """c aₖ² of σ and σ′. The trapezoidal rule converges exponentially for analytic functions."""
     step, points = mpmath.mpf(1) / 8, range(-8 * 16, 8 * 16 + 1)
-    found = []
+    by_function = []
     for function in EXACT[name]:
         coefficients = [mpmath.mpf(0)] * TERMS
         for place in points:
@@ -67,9 +67,9 @@ def _squares(name):
             for k in range(TERMS):
                 coefficients[k] += weight * here
                 before, here = here, (z * here - mpmath.sqrt(k) * before) / mpmath.sqrt(k + 1)
-        found.append([a * a for a in coefficients])
-    c = 1 / sum(found[0])
-    return [[c * a for a in squares] for squares in found]
+        by_function.append([a * a for a in coefficients])
+    c = 1 / sum(by_function[0])
+    return [[c * a for a in squares] for squares in by_function]
 
 
 def layer(name, cosine):

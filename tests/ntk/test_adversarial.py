@@ -83,7 +83,7 @@ FLAWS = {
     "no noise": ("deep", 100, rounding, "LAMBDA", 0.0),
     "a factor does not round": ("matrix", 100, spectrum, "_enclosed", _sharper),
     "closed forms do not round": (
-        "infinite width", 60, infinite_width, "rounding", lambda *_: 0.0
+        "infinite width", 60, infinite_width, "entry_error", lambda *_: 0.0
     ),
     "modules do not round": ("module", 60, of_module, "SAFETY", 0.0),
 }  # fmt: skip

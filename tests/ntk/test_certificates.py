@@ -17,21 +17,21 @@ from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
 
-def assert_holds(found: Spectrum, exact) -> None:
+def assert_holds(computed: Spectrum, exact) -> None:
     """The exact κ, of a kernel in decimals, is in the interval of κ."""
     kappa = float(ends_of(exact, to_the_end=True).kappa)
-    assert found.kappa_lower <= kappa * (1 + 1e-12)
-    assert kappa * (1 - 1e-12) <= found.kappa_upper
+    assert computed.kappa_lower <= kappa * (1 + 1e-12)
+    assert kappa * (1 - 1e-12) <= computed.kappa_upper
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-155, 1e-160, 1e-170, 1e-300])
 def test_a_kernel_that_underflows_is_never_called_singular(scale):
     """κ is 9 at every scale."""
     x = scale * np.diag([1.0, 2.0, 3.0])
-    found = ntkcond.condition_number(nn.Linear(3, 1, bias=False), x)
-    assert found.verdict == ("resolved" if scale == 1e-150 else "unresolved")
-    assert found.kappa_lower <= 9 * (1 + 1e-12)
-    assert found.kappa_upper >= 9 * (1 - 1e-12)
+    computed = ntkcond.condition_number(nn.Linear(3, 1, bias=False), x)
+    assert computed.verdict == ("resolved" if scale == 1e-150 else "unresolved")
+    assert computed.kappa_lower <= 9 * (1 + 1e-12)
+    assert computed.kappa_upper >= 9 * (1 - 1e-12)
     one_tiny = ntkcond.condition_number(nn.Linear(3, 1, bias=False), np.diag([1.0, 1.0, scale]))
     assert one_tiny.verdict == "unresolved"
 
@@ -57,9 +57,9 @@ def test_factors_or_slopes_that_underflow_are_no_proof_of_a_zero_gradient(activa
     network = MLP(ACTIVATIONS[activation], 1, 3, trainable="first")
     x = scale * np.array([[1.0, 0.5], [0.25, 1.0]])
     case = network_case(network, [abs(w) for w in network.weights(0, 2)], x)
-    found = case.spectrum()
-    assert found.verdict != "singular"
-    assert_holds(found, case.exact)
+    computed = case.spectrum()
+    assert computed.verdict != "singular"
+    assert_holds(computed, case.exact)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1e12])
@@ -72,10 +72,10 @@ def test_offsets_in_a_few_samples_before_a_normalisation_are_in_the_error(offset
     kernel = ntkcond.kernel(module, x)
     off = (exactly(kernel.matrix) - module_kernel(module, x)).astype(np.float64)
     assert np.linalg.norm(off, 2) <= kernel.error
-    found = ntkcond.condition_number(kernel)
-    assert_holds(found, lambda: module_kernel(module, x))
-    assert found.grade == "estimated"
-    assert found.verdict == ("resolved" if offset <= 1e8 else "unresolved")
+    computed = ntkcond.condition_number(kernel)
+    assert_holds(computed, lambda: module_kernel(module, x))
+    assert computed.grade == "estimated"
+    assert computed.verdict == ("resolved" if offset <= 1e8 else "unresolved")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -86,10 +86,10 @@ def test_knots_at_the_samples_leave_the_verdict_open(seed):
     module = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)).double()
     with torch.no_grad():
         module[0].bias.copy_(-(module[0].weight @ torch.from_numpy(x).T).diagonal())
-    found = ntkcond.condition_number(module, x)
-    assert (found.verdict, found.kinks > 0) == ("unresolved", True)
-    assert "within rounding of a kink" in str(found)
-    assert_holds(found, lambda: module_kernel(module, x))
+    computed = ntkcond.condition_number(module, x)
+    assert (computed.verdict, computed.kinks > 0) == ("unresolved", True)
+    assert "within rounding of a kink" in str(computed)
+    assert_holds(computed, lambda: module_kernel(module, x))
 
 
 @pytest.mark.parametrize("grade", ["proved", "model"])
@@ -102,13 +102,13 @@ def test_the_rounding_of_a_saturated_tanh_is_within_its_bound(depth, norm, grade
         x *= norm / np.linalg.norm(x, axis=1, keepdims=True)
         weights = network.weights(seed, 10)
         case = network_case(network, weights, x)
-        found = case.spectrum()
-        error = found.kernel_error.bounds[grade].norm(found.extremes.largest[1])
+        computed = case.spectrum()
+        error = computed.kernel_error.bounds[grade].norm(computed.extremes.largest[1])
         factors = network.layer_gradients(x, weights)
-        computed = ntkcond.empirical_ntk(factors)
-        off = exactly(computed) - network_kernel(network, weights, x)
+        kernel = ntkcond.empirical_ntk(factors)
+        off = exactly(kernel) - network_kernel(network, weights, x)
         assert np.linalg.norm(off.astype(np.float64), 2) <= error
-        assert_holds(found, case.exact)
+        assert_holds(computed, case.exact)
 
 
 class Batch(nn.Module):
@@ -131,9 +131,9 @@ def test_a_module_that_sorts_its_batch_has_the_kernel_of_one_that_does_not():
     torch.manual_seed(0)
     x, sorts, plain = torch.randn(9, 6), Batch("sorts"), Batch("")
     plain.load_state_dict(sorts.state_dict())
-    found, expected = ntkcond.kernel(sorts, x), ntkcond.kernel(plain, x)
-    assert np.allclose(found.matrix, expected.matrix, rtol=1e-12)
-    assert ntkcond.condition_number(found).verdict == "resolved"
+    computed, expected = ntkcond.kernel(sorts, x), ntkcond.kernel(plain, x)
+    assert np.allclose(computed.matrix, expected.matrix, rtol=1e-12)
+    assert ntkcond.condition_number(computed).verdict == "resolved"
 
 
 def test_samples_that_depend_on_each_other_in_large_batches_alone_are_refused():
@@ -161,8 +161,8 @@ def tied(how: str, seed: int) -> tuple[nn.Module, Tensor]:
 @pytest.mark.parametrize("how", CHOICES)
 def test_one_tie_in_a_large_module_leaves_the_verdict_open(how):
     for seed in range(4):
-        found = ntkcond.condition_number(*tied(how, seed))
-        assert found.kinks and found.verdict == "unresolved"
+        computed = ntkcond.condition_number(*tied(how, seed))
+        assert computed.kinks and computed.verdict == "unresolved"
 
 
 def test_ties_are_decided_the_other_way_since_random_errors_may_leave_them(monkeypatch):
@@ -179,8 +179,8 @@ def test_ties_of_equal_patches_leave_the_gradient_as_it_is():
     module = nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.MaxPool2d(2), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 49, 1)
     ).double()
-    found = ntkcond.condition_number(module, x)
-    assert found.verdict == "resolved" and not found.kinks
+    computed = ntkcond.condition_number(module, x)
+    assert computed.verdict == "resolved" and not computed.kinks
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -194,11 +194,11 @@ def test_eigenvalues_are_called_proved_only_within_enclosures_that_are(large, mo
         q = np.linalg.qr(rng.standard_normal((n, n)))[0]
         matrix = (q * np.geomspace(10 ** -rng.uniform(0, 12), 1, n)) @ q.T
         matrix = (matrix + matrix.T) / 2
-        found = spectrum(matrix.copy(), KernelError.of_matrix(0.0), n)
-        assert found.grade == ("estimated" if large else "proved")
-        ends = ends_of(lambda given=matrix: exactly(given), to_the_end=True)
+        computed = spectrum(matrix.copy(), KernelError.of_matrix(0.0), n)
+        assert computed.grade == ("estimated" if large else "proved")
+        ends = ends_of(lambda kernel=matrix: exactly(kernel), to_the_end=True)
         for (low, high), exact in (
-            (found.extremes.largest, ends.largest), (found.extremes.smallest, ends.smallest)
+            (computed.extremes.largest, ends.largest), (computed.extremes.smallest, ends.smallest)
         ):  # fmt: skip
             assert low * (1 - 1e-12) <= float(exact) <= high * (1 + 1e-12)
             assert high - low < 1e-13

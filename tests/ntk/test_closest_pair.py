@@ -9,7 +9,7 @@ from ntkcond.arrays.backend import Device, put, to_numpy, xp
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk import closest_pair as module
-from ntkcond.ntk.closest_pair import ceilings_of, closest_pair, unit_gradients
+from ntkcond.ntk.closest_pair import ceilings_of, closest_gradients, unit_gradients
 from ntkcond.run.errors import UserError
 from small_networks import gradients_of, weights_of
 
@@ -98,7 +98,7 @@ def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, device,
     for tile in (7, 29, 64, 1000):  # N is a multiple of 7 and 29
         for pairs_at_once in (1, 40, 4096):  # else whole tiles, in float32 and float64
             monkeypatch.setattr(module, "PAIRS_AT_ONCE", pairs_at_once)
-            pair = closest_pair(factors, tile)
+            pair = closest_gradients(factors, tile)
             assert best - cosines[pair.first, pair.second] < 2e-15
             if best - second > 2e-15:
                 assert cosines[pair.first, pair.second] == best
@@ -124,7 +124,7 @@ def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, dev
     for dtype in ("float32", "float64"):
         error = np.abs(to_numpy(unit.cosines(slice(None), slice(None), dtype)) - exact)
         np.fill_diagonal(error, 0)
-        assert error.max() <= unit.rounding(dtype) < 3000 * np.finfo(dtype).eps
+        assert error.max() <= unit.cosine_error(dtype) < 3000 * np.finfo(dtype).eps
 
 
 def a_pair_that_float32_puts_below_others() -> tuple[np.ndarray, tuple[int, int]]:
@@ -158,10 +158,10 @@ def test_ceilings_are_close_where_the_directions_span_all_gradients(device):
     """Those of a linear network of six features lie in six dimensions, fewer than DIRECTIONS."""
     x = gaussian(np.random.default_rng(0))
     unit = unit_gradients([LayerGradient(put(x, device), None)])
-    ceilings, tile = ceilings_of(unit), module.Tile(slice(100, N), slice(0, 100))
+    ceilings, tile = ceilings_of(unit), module.PairTile(slice(100, N), slice(0, 100))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     assert ceilings.slack < 1e-4
-    assert np.abs(to_numpy(ceilings.of(tile)) - x[100:] @ x[:100].T).max() < 1e-4
+    assert np.abs(to_numpy(ceilings.products(tile)) - x[100:] @ x[:100].T).max() < 1e-4
 
 
 @pytest.mark.parametrize("pairs_at_once", [1, 4096])  # else whole tiles, in float32 and float64
@@ -182,34 +182,34 @@ def test_a_pair_whose_float32_product_is_too_low_is_not_ruled_out(
     assert second_best < cosines[second, first]
     if ceilings[second, first] >= second_best:
         pytest.skip("products of float32 are more accurate here: the slack does not decide")
-    found = closest_pair(factors)
-    assert (found.first, found.second) == (first, second)
+    pair = closest_gradients(factors)
+    assert (pair.first, pair.second) == (first, second)
 
 
 def test_samples_without_a_gradient_are_left_out_and_counted(device):
     factors = factors_of(gaussian, "relu", 2, device)
-    alone = closest_pair(factors)
+    alone = closest_gradients(factors)
     concat = xp(factors[0].forward).concat
     padded = [
         LayerGradient(*(part if part is None else concat([0 * part[:3], part]) for part in layer))
         for layer in factors
     ]
-    found = closest_pair(padded, tile=10)
-    assert (found.first, found.second) == (alone.first + 3, alone.second + 3)
-    assert found.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
-    assert (alone.vanished, found.vanished) == (0, 3)
+    pair = closest_gradients(padded, tile=10)
+    assert (pair.first, pair.second) == (alone.first + 3, alone.second + 3)
+    assert pair.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
+    assert (alone.vanished, pair.vanished) == (0, 3)
 
 
 def test_two_samples_at_an_obtuse_angle(device):
     x = put(np.array([[1.0, 0.0], [-1.0, 1.0]]), device)
-    found = closest_pair([LayerGradient(x, None)], tile=1)
-    assert (found.angle_deg, found.first, found.second) == (pytest.approx(135), 0, 1)
+    pair = closest_gradients([LayerGradient(x, None)], tile=1)
+    assert (pair.angle_deg, pair.first, pair.second) == (pytest.approx(135), 0, 1)
 
 
 def test_gradients_beyond_float64_are_named(device):
     x = put(np.full((3, 2), 1e200), device)
     with pytest.raises(UserError, match="3 gradients are beyond the range of float64"):
-        closest_pair([LayerGradient(x, x)])
+        closest_gradients([LayerGradient(x, x)])
 
 
 def test_products_of_less_than_float32_are_not_relied_upon():
@@ -218,10 +218,10 @@ def test_products_of_less_than_float32_are_not_relied_upon():
     torch.set_float32_matmul_precision("medium")
     try:
         assert ceilings_of(unit_gradients(factors)).coordinates.dtype == torch.float64
-        lower = closest_pair(factors)
+        lower = closest_gradients(factors)
     finally:
         torch.set_float32_matmul_precision("highest")
-    assert lower == closest_pair(factors)
+    assert lower == closest_gradients(factors)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 10])
@@ -246,18 +246,18 @@ def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_mnist, depth, mo
         "cosines_of_pairs",
         lambda self, a, b: (whole.append(len(self.index[a])), alone(self, a, b))[1],
     )
-    found = closest_pair(factors)
-    assert (found.first, found.second) == (first, second)
-    assert np.cos(np.radians(found.angle_deg)) == pytest.approx(cosines.max(), abs=1e-14)
+    pair = closest_gradients(factors)
+    assert (pair.first, pair.second) == (first, second)
+    assert np.cos(np.radians(pair.angle_deg)) == pytest.approx(cosines.max(), abs=1e-14)
     assert sum(whole) < 0.001 * 5000**2 / 2  # and the others were ruled out
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 def test_closest_pair_on_cuda_is_that_on_the_cpu(activation, depth):
-    here, there = (
-        closest_pair(factors_of(clustered, activation, depth, device))
+    on_cpu, on_cuda = (
+        closest_gradients(factors_of(clustered, activation, depth, device))
         for device in ("cpu", torch.device("cuda"))
     )
-    assert there.angle_deg == pytest.approx(here.angle_deg, rel=1e-9)
-    assert (there.first, there.second) == (here.first, here.second)
+    assert on_cuda.angle_deg == pytest.approx(on_cpu.angle_deg, rel=1e-9)
+    assert (on_cuda.first, on_cuda.second) == (on_cpu.first, on_cpu.second)

@@ -32,12 +32,12 @@ CUBE = Activation("cube", lambda z: z**3, lambda z: 3 * z**2)
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_slopes_are_those_of_autograd(activation, device):
-    own, z = ACTIVATIONS[activation], np.linspace(-6, 6, 2000)  # none at a kink
+    sigma, z = ACTIVATIONS[activation], np.linspace(-6, 6, 2000)  # none at a kink
     tensor = torch.tensor(z).requires_grad_()
-    own.value(tensor).sum().backward()
-    slope, value = to_numpy(own.slope(put(z, device))), to_numpy(own.value(put(z, device)))
+    sigma.value(tensor).sum().backward()
+    slope, value = to_numpy(sigma.slope(put(z, device))), to_numpy(sigma.value(put(z, device)))
     np.testing.assert_allclose(slope, tensor.grad.numpy(), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(value, own.value(tensor).detach().numpy(), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(value, sigma.value(tensor).detach().numpy(), rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_slopes_are_those_of_autograd(activation, device):
     ],
 )
 def test_normalisations_are_the_papers(activation, c, chi):
-    own = ACTIVATIONS[activation]
-    assert dual(own).gain == pytest.approx(chi, abs=6e-4)
-    assert normalisation(own) == pytest.approx(1 / moment(own.value), rel=1e-14)
+    sigma = ACTIVATIONS[activation]
+    assert dual(sigma).gain == pytest.approx(chi, abs=6e-4)
+    assert normalisation(sigma) == pytest.approx(1 / moment(sigma.value), rel=1e-14)
     if c is not None:
-        assert normalisation(own) == pytest.approx(c, abs=6e-5)
+        assert normalisation(sigma) == pytest.approx(c, abs=6e-5)
 
 
 def test_moments_are_exact():
@@ -66,8 +66,8 @@ def test_moments_are_exact():
 
 
 def test_hermite_coefficients_are_those_of_scipy():
-    found = hermite_coefficients(np.tanh, 8)
-    for k, coefficient in enumerate(found):
+    coefficients = hermite_coefficients(np.tanh, 8)
+    for k, coefficient in enumerate(coefficients):
 
         def weighted(z, k=k):
             h = eval_hermitenorm(k, z) / np.sqrt(factorial(k))
@@ -139,16 +139,18 @@ def test_kinks_are_named_or_cost_accuracy_that_the_error_tells(caplog):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_duals_are_expectations(activation):
-    own, its = ACTIVATIONS[activation], dual(ACTIVATIONS[activation])
+    sigma, its = ACTIVATIONS[activation], dual(ACTIVATIONS[activation])
     assert max(its.error) < 1e-12
     rng = np.random.default_rng(0)
     u, w = rng.standard_normal((2, 1_000_000))
     for rho in (-0.6, 0.3, 0.9):
         v = rho * u + (1 - rho**2) ** 0.5 * w
-        for function, of in ((own.value, value), (own.slope, slope)):
-            products = normalisation(own) * function(u) * function(v)
+        for function, expectation in ((sigma.value, value), (sigma.slope, slope)):
+            products = normalisation(sigma) * function(u) * function(v)
             error = products.std() / 1000
-            assert of(its, np.arccos(rho)) == pytest.approx(products.mean(), abs=5 * error + 1e-9)
+            assert expectation(its, np.arccos(rho)) == pytest.approx(
+                products.mean(), abs=5 * error + 1e-9
+            )
 
 
 # φ in degrees at θ_in = 5°, computed independently of this package
@@ -248,5 +250,5 @@ def test_ntks_are_those_of_neural_tangents():
     assert {entry["activation"] for entry in stored["kernels"]} == {"relu", "linear", "erf", "gelu"}
     for entry in stored["kernels"]:
         activation = {**ACTIVATIONS, "erf": ERF}[entry["activation"]]
-        found = infinite_width_ntk(x, MLP(activation, entry["depth"], math.inf))
-        assert found == pytest.approx(np.array(entry["kernel"]), rel=1e-10)
+        kernel = infinite_width_ntk(x, MLP(activation, entry["depth"], math.inf))
+        assert kernel == pytest.approx(np.array(entry["kernel"]), rel=1e-10)

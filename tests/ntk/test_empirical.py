@@ -15,7 +15,7 @@ from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.samples import choose
 from ntkcond.jobs.kernel import FLOAT64, TILES
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.ntk.closest_pair import closest_gradients
 from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, tile_size
 from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.run.errors import UserError
@@ -37,9 +37,9 @@ def test_ntk_of_the_first_layer_is_that_of_autograd(activation, depth, device):
     """Also of linear networks, which have a route of their own (`linear_factor`)."""
     expected = autograd_ntk(inputs(9, 5), drawn(3, depth, 7, 5), activation, "first")
     gradients = gradients_of(weights_of(3, depth, 7, 5, device), activation, "first")
-    found = to_numpy(empirical_ntk(gradients(inputs(9, 5, device))))
+    kernel = to_numpy(empirical_ntk(gradients(inputs(9, 5, device))))
     scale = expected.diagonal().max()
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-13 * scale)
+    assert kernel == pytest.approx(expected, rel=1e-12, abs=1e-13 * scale)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -146,7 +146,7 @@ def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile
     angles = np.degrees(np.arccos(np.clip(kernel / norms / norms[:, None], -1, 1)))
     np.fill_diagonal(angles, np.inf)
     gradients = gradients_of(weights_of(2, 3, 20, 4, device), activation)
-    pair = closest_pair(gradients(inputs(33, 4, device)), tile)
+    pair = closest_gradients(gradients(inputs(33, 4, device)), tile)
     assert pair.angle_deg == pytest.approx(angles.min(), rel=1e-9)
     assert {pair.first, pair.second} == set(np.unravel_index(angles.argmin(), angles.shape))
 
@@ -154,13 +154,13 @@ def test_closest_pair_is_the_smallest_angle_of_the_whole_kernel(activation, tile
 def test_closest_pair_leaves_out_gradients_that_vanish(device):
     gradients = gradients_of(weights_of(0, 1, 4, 3, device), "relu")
     x = inputs(5, 3)
-    alone = closest_pair(gradients(put(x, device)))
+    alone = closest_gradients(gradients(put(x, device)))
     padded = put(np.concatenate([np.zeros((2, 3)), x]), device)
-    with_zeros = closest_pair(gradients(padded), tile=3)
+    with_zeros = closest_gradients(gradients(padded), tile=3)
     assert with_zeros.angle_deg == pytest.approx(alone.angle_deg, rel=1e-12)
     assert (with_zeros.first, with_zeros.second) == (alone.first + 2, alone.second + 2)
     with pytest.raises(UserError, match="only 0 of 3 samples have a gradient other than 0"):
-        closest_pair(gradients(put(np.zeros((3, 3)), device)))
+        closest_gradients(gradients(put(np.zeros((3, 3)), device)))
 
 
 @pytest.mark.cuda
@@ -189,7 +189,7 @@ def test_real_mnist_has_the_values_measured_independently(
         for block in np.split(x, 4):
             factors = gradients(block)
             kappas.append(np.linalg.cond(empirical_ntk(factors)))
-            angles.append(closest_pair(factors).angle_deg)
+            angles.append(closest_gradients(factors).angle_deg)
     assert np.mean(kappas) == pytest.approx(kappa, abs=spread)
     assert np.mean(angles) == pytest.approx(angle, abs=angle_spread)
 

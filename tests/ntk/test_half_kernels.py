@@ -100,11 +100,11 @@ def test_a_product_by_shares_of_the_samples_is_that_of_all():
         told.append([])
         ntk_product(gradients, x[share], v[share], joined=lambda t: told[-1].append(t) or t)
     totals = [sum(parts) for parts in zip(*told, strict=True)]
-    found = []
+    products = []
     for share in shares:
         left = iter(totals)
-        found.append(ntk_product(gradients, x[share], v[share], joined=lambda t: next(left)))  # noqa: B023
-    np.testing.assert_allclose(np.concatenate(found), ntk_product(gradients, x, v), rtol=1e-12)
+        products.append(ntk_product(gradients, x[share], v[share], joined=lambda t: next(left)))  # noqa: B023
+    np.testing.assert_allclose(np.concatenate(products), ntk_product(gradients, x, v), rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [64, np.inf])

@@ -13,7 +13,7 @@ from extended_precision import CLOSED, HERE, SMOOTH
 from ntkcond.networks.activations import Activation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import infinite_width
-from ntkcond.ntk.infinite_width import g, gradient_angle, infinite_width_ntk, products, rounding
+from ntkcond.ntk.infinite_width import entry_error, g, gradient_angle, infinite_width_ntk, products
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import spectrum
@@ -127,16 +127,16 @@ def test_entries_and_smallest_eigenvalue_are_within_their_bounds(name):
         with mpmath.workdps(extended_precision.DIGITS):
             exact = extended_precision.ntk(x, name, depth)
             smallest = float(extended_precision.smallest_eigenvalue(exact))
-        kernel, relative = infinite_width_ntk(x, network), rounding(network, x.shape[1])
+        kernel, relative = infinite_width_ntk(x, network), entry_error(network, x.shape[1])
         off = np.array(
             [float(mpmath.mpf(kernel[place]) - exact[place]) for place in np.ndindex(kernel.shape)]
         ).reshape(kernel.shape)
         norms = np.sqrt([float(exact[i, i]) for i in range(len(x))])
         entries.append(np.abs(off / np.outer(norms, norms)).max() / relative)
         error = KernelError.of_matrix(relative * np.trace(kernel))
-        found = spectrum(kernel, error, rank_bound=len(x))
-        eigenvalues.append(abs(found.lambda_min - smallest) / found.error)
-        resolved += found.lambda_min > found.error
+        computed = spectrum(kernel, error, rank_bound=len(x))
+        eigenvalues.append(abs(computed.lambda_min - smallest) / computed.error)
+        resolved += computed.lambda_min > computed.error
     print(
         f"{name}: {cases} NTKs, λ_min of {resolved} above its bound; error / bound at most"
         f" {max(entries):.3f} of an entry, {max(eigenvalues):.3f} of λ_min"

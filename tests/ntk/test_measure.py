@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.ntk.closest_pair import closest_gradients
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk
 from ntkcond.ntk.measure import measure
@@ -31,7 +31,7 @@ def test_a_finite_width_is_that_of_the_full_route(activation, device):
     used = X[:15].astype(np.float64)
     for seed in (1, 7):
         gradients = network.initial_gradients(seed, 6)
-        angle = closest_pair(gradients(used)).angle_deg
+        angle = closest_gradients(gradients(used)).angle_deg
         for block, row in enumerate(row for row in rows if row["seed"] == seed):
             eigenvalues = np.linalg.eigvalsh(empirical_ntk(gradients(used[5 * block :][:5])))
             assert row["kappa"] == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-8)

@@ -19,7 +19,7 @@ import ntkcond
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import layer_gradients
+from ntkcond.ntk import per_sample_gradients
 from ntkcond.ntk.differentiated import Differentiated
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run.errors import UserError
@@ -105,7 +105,7 @@ def cnn() -> tuple[nn.Module, Tensor]:
 
 
 def resnet18() -> tuple[nn.Module, Tensor]:
-    """Of a sixteenth of its width, with statistics as after training."""
+    """ResNet-18 of a sixteenth of its width, with statistics as after training."""
     widths = (4, 4, 8, 16, 32)
     stages = zip(widths[:-1], widths[1:], (1, 2, 2, 2), strict=True)
     blocks = [
@@ -170,21 +170,23 @@ def jacobian(module: nn.Module, x: Tensor) -> Tensor:
     """(n, k, P), by torch.func; by autograd, sample by sample, of what it cannot transform."""
     module = copy.deepcopy(module).double()
     x = x.double() if x.is_floating_point() else x
-    own = dict(module.named_parameters())
+    parameters = dict(module.named_parameters())
 
     def outputs(weights: dict, sample: Tensor) -> Tensor:
         return functional_call(module, weights, (sample[None],))[0].reshape(-1)
 
     if isinstance(module, Branching) or any(isinstance(m, nn.LSTM) for m in module.modules()):
         rows = [
-            torch.cat([g.reshape(len(g), -1) for g in jacrev(outputs)(own, sample).values()], 1)
+            torch.cat(
+                [g.reshape(len(g), -1) for g in jacrev(outputs)(parameters, sample).values()], 1
+            )
             if not isinstance(module, Branching)
-            else torch.autograd.grad(outputs(own, sample), [*own.values()])[0][None]
+            else torch.autograd.grad(outputs(parameters, sample), [*parameters.values()])[0][None]
             for sample in x
         ]
         return torch.stack(rows).detach()
-    by_name = vmap(jacrev(outputs), (None, 0))(own, x)
-    return torch.cat([each.reshape(*each.shape[:2], -1) for each in by_name.values()], 2).detach()
+    by_name = vmap(jacrev(outputs), (None, 0))(parameters, x)
+    return torch.cat([part.reshape(*part.shape[:2], -1) for part in by_name.values()], 2).detach()
 
 
 @pytest.mark.parametrize("memory", [2e9, 4e6])
@@ -202,13 +204,13 @@ def test_every_kernel_is_that_of_the_jacobian(case, memory):
         "all": torch.einsum("iap,jbp->iajb", j, j).reshape(n * k, n * k),
     }
     for output, expected in wanted.items():
-        found = kernel(module, x, output=output, memory=memory)
+        ntk = kernel(module, x, output=output, memory=memory)
         norms = expected.diagonal().sqrt()
-        off = (torch.from_numpy(found.matrix) - expected).abs() / torch.outer(norms, norms)
+        off = (torch.from_numpy(ntk.matrix) - expected).abs() / torch.outer(norms, norms)
         assert off.max() < 1e-12
-        assert np.array_equal(found.matrix, found.matrix.T)
-        assert np.linalg.norm(found.matrix - expected.numpy(), 2) <= found.error
-        assert {*found.layerwise, *found.by_jacobian} == dict(module.named_parameters()).keys()
+        assert np.array_equal(ntk.matrix, ntk.matrix.T)
+        assert np.linalg.norm(ntk.matrix - expected.numpy(), 2) <= ntk.error
+        assert {*ntk.layerwise, *ntk.by_jacobian} == dict(module.named_parameters()).keys()
     after = module.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
@@ -219,8 +221,8 @@ def test_layers_are_used_where_they_are_exact_and_nowhere_else():
         module, x = case()
         assert kernel(module.eval(), x, output=0).by_jacobian == ()
     module, x = transformer()
-    found = kernel(module.eval(), x, output=0)
-    assert set(found.by_jacobian) == {
+    ntk = kernel(module.eval(), x, output=0)
+    assert set(ntk.by_jacobian) == {
         "embedding.weight", "attention.in_proj_weight", "attention.in_proj_bias",
         "attention.out_proj.weight", "attention.out_proj.bias",
     }  # fmt: skip
@@ -237,13 +239,13 @@ def test_a_wrong_rule_is_found_out(monkeypatch):
     expected = kernel(module, x, output=0).matrix
 
     def wrong(layer: nn.Linear, inputs: Tensor, back: Tensor) -> dict:
-        found = layer_gradients.linear(layer, inputs, back)
-        return {**found, "bias": layer_gradients.Explicit(found["bias"].values / 2)}
+        gradients = per_sample_gradients.linear(layer, inputs, back)
+        return {**gradients, "bias": per_sample_gradients.Explicit(gradients["bias"].values / 2)}
 
-    monkeypatch.setitem(layer_gradients.RULES, nn.Linear, wrong)
-    found = kernel(module, x, output=0)
-    assert set(found.by_jacobian) == {"0.bias", "2.bias", "4.bias"}
-    assert np.allclose(found.matrix, expected, rtol=1e-13)
+    monkeypatch.setitem(per_sample_gradients.RULES, nn.Linear, wrong)
+    ntk = kernel(module, x, output=0)
+    assert set(ntk.by_jacobian) == {"0.bias", "2.bias", "4.bias"}
+    assert np.allclose(ntk.matrix, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
@@ -267,10 +269,10 @@ def test_kernel_of_the_papers_network_as_a_module_is_that_of_its_factors(activat
                 h = scale * function(layer(h))
             return self.layers[-1](h)
 
-    found = kernel(Papers(), x)
+    ntk = kernel(Papers(), x)
     expected = ntkcond.empirical_ntk(network.initial_gradients(1, 6)(x))
-    assert np.allclose(found.matrix, expected, rtol=1e-12)
-    assert found.by_jacobian == ()
+    assert np.allclose(ntk.matrix, expected, rtol=1e-12)
+    assert ntk.by_jacobian == ()
 
 
 def test_chosen_parameters():
@@ -291,12 +293,12 @@ def test_chosen_parameters():
 def test_condition_number_and_its_verdicts():
     torch.manual_seed(0)
     module, x = mlp()
-    found = condition_number(module, x, output=0)
+    computed = condition_number(module, x, output=0)
     eigenvalues = np.linalg.eigvalsh(kernel(module, x, output=0).matrix)
-    assert found.verdict == "resolved"
-    assert found.kappa == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
-    assert found.kappa_lower < found.kappa < found.kappa_upper
-    assert str(found).startswith("κ = ")
+    assert computed.verdict == "resolved"
+    assert computed.kappa == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=1e-9)
+    assert computed.kappa_lower < computed.kappa < computed.kappa_upper
+    assert str(computed).startswith("κ = ")
     repeated = condition_number(module, torch.cat([x, x[:1]]), output=0)
     assert (repeated.verdict, repeated.kappa) == ("singular", math.inf)
     assert str(repeated).startswith("κ = ∞: the rank is at most 20")
@@ -327,12 +329,12 @@ def test_closest_pair_of_a_kernel():
     module, x = mlp()
     x[7] = x[3] + 0.01
     module[0].bias.data.zero_()
-    found = closest_pair(kernel(module, x, output=0))
-    assert (found.first, found.second, found.vanished) == (3, 7, 0)
+    pair = closest_pair(kernel(module, x, output=0))
+    assert (pair.first, pair.second, pair.vanished) == (3, 7, 0)
     j = jacobian(module, x)[:, 0]
     unit = j / j.norm(dim=1, keepdim=True)
     expected = math.degrees(2 * math.asin((unit[3] - unit[7]).norm() / 2))
-    assert found.angle_deg == pytest.approx(expected, abs=1e-5)
+    assert pair.angle_deg == pytest.approx(expected, abs=1e-5)
     with pytest.raises(UserError, match="fewer than two"):
         closest_pair(np.diag([1.0, 0.0]))
 
@@ -483,9 +485,9 @@ def test_a_layer_that_sees_the_samples_in_another_order_has_its_kernel():
     nn.init.ones_(module.head.weight)
     plain = Hidden("")
     plain.load_state_dict(module.state_dict())
-    found, expected = kernel(module, x), kernel(plain, x)
-    assert set(found.by_jacobian) == {"layer.weight", "layer.bias"}
-    assert np.allclose(found.matrix, expected.matrix, rtol=1e-12)
+    ntk, expected = kernel(module, x), kernel(plain, x)
+    assert set(ntk.by_jacobian) == {"layer.weight", "layer.bias"}
+    assert np.allclose(ntk.matrix, expected.matrix, rtol=1e-12)
 
 
 class Asks(nn.Module):
@@ -532,7 +534,7 @@ def test_samples_and_options_in_other_forms():
     tied = Transformer()
     tokens = torch.randint(0, 11, (6, 5))
     named = (kernel(tied, tokens, output=0, parameters=[word]) for word in ("head", "embedding"))
-    assert np.array_equal(*(found.matrix for found in named))
+    assert np.array_equal(*(ntk.matrix for ntk in named))
 
 
 def test_the_error_of_a_matrix_is_stated_or_that_of_its_type():
@@ -548,7 +550,7 @@ def test_products_of_factors_in_bands_are_those_in_one(monkeypatch):
     torch.manual_seed(0)
     module, x = cnn()
     whole = kernel(module, x, output=0).matrix
-    monkeypatch.setattr(layer_gradients, "BAND_ENTRIES", 1)
+    monkeypatch.setattr(per_sample_gradients, "BAND_ENTRIES", 1)
     assert np.allclose(kernel(module, x, output=0).matrix, whole, rtol=1e-12)
 
 
@@ -633,15 +635,15 @@ def test_the_example_of_each_public_name_runs(name):
     if name in ("Kernel", "Spectrum"):  # which functions give
         assert shown.__doc__
         return
-    (found,) = doctest.DocTestFinder(recurse=False).find(shown, name)
-    assert found.examples
-    assert doctest.DocTestRunner(verbose=False).run(found).failed == 0
+    (example,) = doctest.DocTestFinder(recurse=False).find(shown, name)
+    assert example.examples
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 
 
 def test_the_public_names_are_those_of_the_stub_and_load_lazily():
     stub = Path(ntkcond.__file__).with_suffix(".pyi").read_text("utf-8")
-    found = re.findall(r"from ntkcond\.(\S+) import (\w+) as \2\n", stub)
-    declared = {name: module for module, name in found}
+    imports = re.findall(r"from ntkcond\.(\S+) import (\w+) as \2\n", stub)
+    declared = {name: module for module, name in imports}
     assert declared == {name: ntkcond._PUBLIC[name] for name in ntkcond.__all__}
     for name in ntkcond.__all__:
         assert getattr(ntkcond, name) is not None

@@ -56,9 +56,9 @@ def test_directions_that_float32_barely_tells_apart_count_as_two():
 
 def test_duplicates_and_zero_rows_are_found_and_counted():
     x = np.array([[1, 2], [0, 0], [1, 2], [3, 4], [-0.0, 0], [1, 2]], dtype=np.float32)
-    found = distinct_rows(x)
-    assert found.index.tolist() == [0, 3]
-    assert (found.duplicate_rows, found.zero_rows) == (2, 2)
+    distinct = distinct_rows(x)
+    assert distinct.index.tolist() == [0, 3]
+    assert (distinct.duplicate_rows, distinct.zero_rows) == (2, 2)
 
 
 def test_parallel_rows_count_for_activations_that_are_not_homogeneous():

@@ -54,7 +54,7 @@ def matrix_of(kappa: float, seed: int) -> np.ndarray:
 
 
 def spectrum_of(kernel, error: float = 0.0, rank_bound: int | None = None) -> Spectrum:
-    """Of a matrix with an error of this norm, at most."""
+    """The spectrum of a matrix with an error of at most this norm."""
     n = kernel.n if isinstance(kernel, Half) else len(kernel)
     return spectrum(kernel, KernelError.of_matrix(error), n if rank_bound is None else rank_bound)
 
@@ -72,16 +72,16 @@ def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeyp
     for seed in range(5):
         matrix = matrix_of(kappa, seed)
         largest, smallest = exact_extremes(matrix)
-        found = spectrum_of(put(matrix.copy(), device))
-        assert found.extremes.proved != cholesky
-        assert abs(found.lambda_min - smallest) <= found.error
-        low, high = found.extremes.largest
+        computed = spectrum_of(put(matrix.copy(), device))
+        assert computed.extremes.proved != cholesky
+        assert abs(computed.lambda_min - smallest) <= computed.error
+        low, high = computed.extremes.largest
         assert low <= largest <= high < 1 + 1e-12
-        assert found.error < 1e-13  # and says something: λ_max is 1
-        assert found.kappa_lower <= float(largest / smallest) <= found.kappa_upper
+        assert computed.error < 1e-13  # and says something: λ_max is 1
+        assert computed.kappa_lower <= float(largest / smallest) <= computed.kappa_upper
         if kappa <= 1e12:
-            assert found.verdict == "resolved"
-            assert found.kappa == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
+            assert computed.verdict == "resolved"
+            assert computed.kappa == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
 
 
 # σ and σ′ in NumPy's extended precision, which has no Gaussian distribution function
@@ -107,9 +107,9 @@ def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpma
             slopes.append([scale * slope(v) for v in z])
             alphas.append(mpmath.matrix([scale * sigma(v) for v in z]))
         delta, deltas = mpmath.matrix([[1]]), [mpmath.matrix([[1]])]
-        for w, own in zip(weights[:0:-1], reversed(slopes), strict=True):
+        for w, gates in zip(weights[:0:-1], reversed(slopes), strict=True):
             above = delta * mpmath.matrix(w.tolist())
-            delta = mpmath.matrix([[m * v for m, v in zip(own, above, strict=True)]])
+            delta = mpmath.matrix([[m * v for m, v in zip(gates, above, strict=True)]])
             deltas.append(delta)
         gradients.append((alphas, deltas[::-1]))
 
@@ -142,11 +142,11 @@ def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance, de
     moved = [put(w, device) for w in weights]
     kernel, error = with_error(put(x, device), moved, activation)
     for grade in error.bounds:
-        found = spectrum(kernel, KernelError({grade: error.bounds[grade]}), 5)
-        assert found.verdict == "singular" or found.grade == grade
-        assert abs(found.lambda_min - min(exact)) <= found.error
-        if found.verdict == "resolved":
-            assert found.kappa_lower <= max(exact) / min(exact) <= found.kappa_upper
+        computed = spectrum(kernel, KernelError({grade: error.bounds[grade]}), 5)
+        assert computed.verdict == "singular" or computed.grade == grade
+        assert abs(computed.lambda_min - min(exact)) <= computed.error
+        if computed.verdict == "resolved":
+            assert computed.kappa_lower <= max(exact) / min(exact) <= computed.kappa_upper
 
 
 def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
@@ -172,14 +172,14 @@ def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
     rounded, rounding_error = with_eigenvalues(
         np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n)
     )
-    found = spectrum_of(put(rounded, device), rounding_error)
-    assert found.extremes.eigenvalues is None  # the route of large kernels
-    assert abs(found.lambda_min - 1 / kappa) <= found.error < 1e-9
-    low, high = found.extremes.largest
-    assert low - rounding_error <= 1 <= min(high, found.extremes.norm) + rounding_error
-    assert found.kappa_lower <= kappa <= found.kappa_upper
-    assert found.verdict == ("resolved" if kappa == 1e6 else "unresolved")
-    assert found.grade == "estimated"  # that none is smaller is not proved
+    computed = spectrum_of(put(rounded, device), rounding_error)
+    assert computed.extremes.eigenvalues is None  # the route of large kernels
+    assert abs(computed.lambda_min - 1 / kappa) <= computed.error < 1e-9
+    low, high = computed.extremes.largest
+    assert low - rounding_error <= 1 <= min(high, computed.extremes.norm) + rounding_error
+    assert computed.kappa_lower <= kappa <= computed.kappa_upper
+    assert computed.verdict == ("resolved" if kappa == 1e6 else "unresolved")
+    assert computed.grade == "estimated"  # that none is smaller is not proved
 
 
 def test_both_routes_agree_on_a_large_kernel(device):
@@ -188,15 +188,15 @@ def test_both_routes_agree_on_a_large_kernel(device):
     kernel = empirical_ntk(gradients_of(drawn(0, 2, 64, 40), "relu")(inputs(n, 40)))
     full = np.linalg.eigvalsh(kernel)
     moved = put(kernel.copy(), device)
-    found = extreme_eigenvalues(moved)
-    assert found.eigenvalues is None
+    extremes = extreme_eigenvalues(moved)
+    assert extremes.eigenvalues is None
     assert np.array_equal(to_numpy(moved), kernel)
-    residual = kernel @ found.vector - found.lambda_min * found.vector
-    assert np.linalg.norm(residual) <= found.error
-    assert np.linalg.norm(found.vector) == pytest.approx(1)
-    assert found.lambda_max == pytest.approx(full[-1], rel=1e-12)
-    assert abs(found.lambda_min - full[0]) <= found.error
-    assert found.lambda_min == pytest.approx(full[0], rel=1e-6)
+    residual = kernel @ extremes.vector - extremes.lambda_min * extremes.vector
+    assert np.linalg.norm(residual) <= extremes.error
+    assert np.linalg.norm(extremes.vector) == pytest.approx(1)
+    assert extremes.lambda_max == pytest.approx(full[-1], rel=1e-12)
+    assert abs(extremes.lambda_min - full[0]) <= extremes.error
+    assert extremes.lambda_min == pytest.approx(full[0], rel=1e-6)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
@@ -207,18 +207,20 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     eigenvalues = np.geomspace(np.longdouble(1e-7), np.longdouble(1), n)
     eigenvalues[0] = smallest
     kernel, rounding_error = with_eigenvalues(eigenvalues)
-    found = spectrum_of(half_of(put(kernel, device)), rounding_error)
-    assert abs(found.lambda_min - smallest) <= found.error
+    computed = spectrum_of(half_of(put(kernel, device)), rounding_error)
+    assert abs(computed.lambda_min - smallest) <= computed.error
     loop = 3 * (n + 1) * UNIT_ROUNDOFF * np.trace(kernel)
-    assert found.error - rounding_error < 1.2 * loop  # 2 PANEL terms in place of n
-    assert found.verdict == ("resolved" if found.lambda_min > found.error else "unresolved")
+    assert computed.error - rounding_error < 1.2 * loop  # 2 PANEL terms in place of n
+    assert computed.verdict == (
+        "resolved" if computed.lambda_min > computed.error else "unresolved"
+    )
 
     def proven(sigma: float) -> float | None:
         return smallest_is_above(half_of(put(kernel, device)), sigma)
 
     if smallest == 1e-8:
         assert 0.4 * smallest < proven(0.5 * smallest) <= 0.5 * smallest
-    assert proven(smallest + 2 * found.error) is None
+    assert proven(smallest + 2 * computed.error) is None
     assert proven(5e-8) is None  # between the two smallest
 
 
@@ -229,9 +231,13 @@ def planted(lambda_max: float, lambda_min: float, error: float, n: int = 3) -> E
 
 def test_the_interval_of_kappa_has_every_quotient_within_the_error():
     exact = KernelError.of_matrix(0.0)
-    found = Spectrum(planted(10.0, 2.0, 0.5), exact, n=3, rank_bound=3)
-    assert (found.kappa, found.kappa_lower, found.kappa_upper) == (5.0, 9.5 / 2.5, 10.5 / 1.5)
-    assert (found.verdict, found.grade, found.error) == ("resolved", "proved", 0.5)
+    computed = Spectrum(planted(10.0, 2.0, 0.5), exact, n=3, rank_bound=3)
+    assert (computed.kappa, computed.kappa_lower, computed.kappa_upper) == (
+        5.0,
+        9.5 / 2.5,
+        10.5 / 1.5,
+    )
+    assert (computed.verdict, computed.grade, computed.error) == ("resolved", "proved", 0.5)
     lost = Spectrum(planted(10.0, 0.2, 0.5), exact, n=3, rank_bound=3)
     assert lost.kappa == lost.kappa_lower == 9.5 / 0.7
     assert (lost.kappa_upper, lost.verdict) == (math.inf, "unresolved")
@@ -240,14 +246,14 @@ def test_the_interval_of_kappa_has_every_quotient_within_the_error():
 def test_the_strongest_grade_with_a_precise_smallest_eigenvalue_is_told():
     bounds = {PROVED: Bound(products=1.0), MODEL: Bound(products=0.1, kinks=2)}
     for lambda_min, told in ((20.0, PROVED), (2.0, MODEL), (0.5, MODEL), (0.05, MODEL)):
-        found = Spectrum(planted(100.0, lambda_min, 0.0), KernelError(bounds), 3, 3)
-        assert found.grade == told
-        assert found.verdict == ("unresolved" if lambda_min == 0.05 else "resolved")
-        assert found.error == pytest.approx(bounds[told].products)
-        assert found.kinks == bounds[told].kinks
+        computed = Spectrum(planted(100.0, lambda_min, 0.0), KernelError(bounds), 3, 3)
+        assert computed.grade == told
+        assert computed.verdict == ("unresolved" if lambda_min == 0.05 else "resolved")
+        assert computed.error == pytest.approx(bounds[told].products)
+        assert computed.kinks == bounds[told].kinks
     unproved = planted(10.0, 2.0, 0.0)._replace(proved=False)
-    found = Spectrum(unproved, KernelError(bounds), 3, 3)
-    assert (found.grade, found.error) == ("estimated", pytest.approx(0.1))
+    computed = Spectrum(unproved, KernelError(bounds), 3, 3)
+    assert (computed.grade, computed.error) == ("estimated", pytest.approx(0.1))
 
 
 def test_gradients_within_an_error_have_a_kernel_within_its_bound():
@@ -273,12 +279,12 @@ def test_eigenvalues_by_lanczos_are_the_same_bits_again():
 def test_a_proof_holds_for_every_kernel_within_the_error(device):
     n = PANEL + 50
     kernel, _ = with_eigenvalues(np.linspace(0.1, 1, n))
-    found = spectrum_of(half_of(put(kernel, device)), 0.01)
-    found = with_proof(found, half_of(put(kernel, device)))
-    assert 0.1 - 1e-5 < found.smallest_is_above < 0.1
-    assert (found.grade, found.verdict) == ("proved", "resolved")
+    computed = spectrum_of(half_of(put(kernel, device)), 0.01)
+    computed = with_proof(computed, half_of(put(kernel, device)))
+    assert 0.1 - 1e-5 < computed.smallest_is_above < 0.1
+    assert (computed.grade, computed.verdict) == ("proved", "resolved")
     top = np.linalg.norm(kernel) + 0.01  # ‖K‖_F
-    assert top / 0.09 <= found.kappa_upper < 1.001 * top / 0.09
+    assert top / 0.09 <= computed.kappa_upper < 1.001 * top / 0.09
 
 
 def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
@@ -286,15 +292,17 @@ def test_an_eigenvalue_that_is_not_the_smallest_is_found_out(device):
     n = PANEL + 50
     eigenvalues = np.linspace(0.1, 1, n)
     kernel, _ = with_eigenvalues(eigenvalues)
-    found = spectrum_of(half_of(put(kernel, device)))
-    assert found.grade == "estimated"
-    proven = with_proof(found, half_of(put(kernel, device)))
+    computed = spectrum_of(half_of(put(kernel, device)))
+    assert computed.grade == "estimated"
+    proven = with_proof(computed, half_of(put(kernel, device)))
     assert 0.1 - 1e-9 < proven.smallest_is_above < 0.1
-    assert (proven.verdict, proven.kappa) == ("resolved", found.kappa)
-    low, high = found.extremes.smallest
+    assert (proven.verdict, proven.kappa) == ("resolved", computed.kappa)
+    low, high = computed.extremes.smallest
     apart = eigenvalues[1] - eigenvalues[0]
-    ends = found.extremes._replace(lambda_min=eigenvalues[1], smallest=(low + apart, high + apart))
-    missed = with_proof(replace(found, extremes=ends), half_of(put(kernel, device)))
+    ends = computed.extremes._replace(
+        lambda_min=eigenvalues[1], smallest=(low + apart, high + apart)
+    )
+    missed = with_proof(replace(computed, extremes=ends), half_of(put(kernel, device)))
     assert math.isnan(missed.smallest_is_above)
     assert (missed.verdict, missed.kappa_upper) == ("unresolved", math.inf)
 
@@ -318,12 +326,12 @@ def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape, device
     left = np.linalg.qr(rng.standard_normal((shape[0], short)))[0]
     right = np.linalg.qr(rng.standard_normal((shape[1], short)))[0]
     factor = (left * sigma) @ right.T
-    found, errors = nonzero_eigenvalues(put(factor, device))
+    eigenvalues, errors = nonzero_eigenvalues(put(factor, device))
     exact = mpmath.svd_r(mpmath.matrix(factor.tolist()), compute_uv=False)
-    assert len(found) == short
-    assert abs(found[0] - min(exact) ** 2) <= errors[0] < 1e-6 * found[0]
-    assert found[0] == pytest.approx(float(min(exact) ** 2), rel=1e-7)
-    assert found[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
+    assert len(eigenvalues) == short
+    assert abs(eigenvalues[0] - min(exact) ** 2) <= errors[0] < 1e-6 * eigenvalues[0]
+    assert eigenvalues[0] == pytest.approx(float(min(exact) ** 2), rel=1e-7)
+    assert eigenvalues[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
 
 
 def test_singular_unresolved_and_resolved_are_told_apart():
@@ -346,9 +354,9 @@ def test_record_of_a_linear_network_with_more_samples_than_features(device):
     x, weights = inputs(200, 5, device), weights_of(0, 4, 64, 5, device)
     network = with_weights(weights, "linear")
     factors, error = gradients_with_error(network, weights)(x)
-    found = spectrum(empirical_ntk(factors), error, rank_bound=5)
-    assert (found.kappa, found.verdict) == (math.inf, "singular")
-    assert abs(found.lambda_min) < found.error
+    computed = spectrum(empirical_ntk(factors), error, rank_bound=5)
+    assert (computed.kappa, computed.verdict) == (math.inf, "singular")
+    assert abs(computed.lambda_min) < computed.error
     record = nonzero_spectrum(network, x, with_norm(network.linear_factor(weights)))
     gram = np.linalg.eigvalsh(to_numpy(factors[0].forward.T @ factors[0].forward))
     assert record["nonzero_rank"] == 5
@@ -403,8 +411,8 @@ def test_only_gates_that_are_shut_for_certain_make_the_kernel_singular(device):
     moved = [put(a, device) for a in w]
     x = np.array([[1.0, 0.5], [2, -1], [-1, -2]])
     kernel, error = with_error(put(x, device), moved, "relu")
-    found = spectrum(kernel, error, rank_bound=3)
-    assert (found.verdict, found.rank_bound) == ("singular", 2)
+    computed = spectrum(kernel, error, rank_bound=3)
+    assert (computed.verdict, computed.rank_bound) == ("singular", 2)
     kernel, error = with_error(put(1e-170 * x[:2], device), moved, "relu")
     assert not to_numpy(kernel).any()
     assert spectrum(kernel, error, rank_bound=2).verdict == "unresolved"

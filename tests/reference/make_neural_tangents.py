@@ -40,8 +40,8 @@ def kernel(activation: str, depth: int, x: np.ndarray) -> np.ndarray:
 
 def mean_square(layer) -> float:
     """E[σ(z)²] by its own dual: a layer of unit weights on an input of norm 1."""
-    _, _, of = stax.serial(stax.Dense(1, W_std=1.0), layer(), stax.Dense(1, W_std=1.0))
-    return float(of(np.ones((1, 1)), None, "nngp")[0, 0])
+    _, _, kernel = stax.serial(stax.Dense(1, W_std=1.0), layer(), stax.Dense(1, W_std=1.0))
+    return float(kernel(np.ones((1, 1)), None, "nngp")[0, 0])
 
 
 if __name__ == "__main__":

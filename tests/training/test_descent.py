@@ -33,7 +33,7 @@ def path_of(x: Array, y: Array, weights: list[Array], network: MLP, rate: float,
 def test_steps_are_those_of_autograd(activation, depth, device):
     rate = 1e-7 if activation == "relu2" else 1e-3  # whose outputs are large
     x, y, weights = put(X, device), put(Y, device), initial(depth, 16, device)
-    found = path_of(x, y, weights, mlp(activation, depth, 16), rate, 6)
+    norms = path_of(x, y, weights, mlp(activation, depth, 16), rate, 6)
     weights = [torch.tensor(w).requires_grad_() for w in initial(depth, 16)]
     optimiser = torch.optim.SGD(weights, lr=rate)
     expected = []
@@ -46,8 +46,8 @@ def test_steps_are_those_of_autograd(activation, depth, device):
         optimiser.zero_grad()
         (residual.square().sum() / 2).backward()
         optimiser.step()
-    assert found == pytest.approx(expected, rel=1e-10)
-    assert found[-1] < found[0]
+    assert norms == pytest.approx(expected, rel=1e-10)
+    assert norms[-1] < norms[0]
 
 
 def test_a_model_that_is_linear_in_its_weights_keeps_the_bound_and_ends_on_its_rate():

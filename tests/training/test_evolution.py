@@ -20,11 +20,11 @@ Y = np.array([1.0, -1, 1, 1, -1, 1])
 
 def test_modes_are_projections_on_eigenvectors():
     residual = RNG.standard_normal(6)
-    found = evolution.modes(KERNEL, Y, residual)
-    assert found.labels.sum() == pytest.approx(1)
-    assert found.eigenvalues @ found.labels == pytest.approx(Y @ KERNEL @ Y / (Y @ Y))
-    assert found.eigenvalues @ found.constant == pytest.approx(KERNEL.sum() / 6)
-    assert found.eigenvalues @ found.residual == pytest.approx(residual @ KERNEL @ residual)
+    modes = evolution.modes(KERNEL, Y, residual)
+    assert modes.labels.sum() == pytest.approx(1)
+    assert modes.eigenvalues @ modes.labels == pytest.approx(Y @ KERNEL @ Y / (Y @ Y))
+    assert modes.eigenvalues @ modes.constant == pytest.approx(KERNEL.sum() / 6)
+    assert modes.eigenvalues @ modes.residual == pytest.approx(residual @ KERNEL @ residual)
 
 
 def test_the_linearised_descent_is_that_of_a_constant_kernel():
@@ -46,11 +46,11 @@ def test_alignment_is_that_of_centred_kernels():
 
 def test_steps_that_are_watched():
     assert evolution.watched(2) == [0, 1, 2]
-    found = evolution.watched(500)
-    assert found[:2] == [0, 1]
-    assert found[-1] == 500
-    assert len(found) <= evolution.WATCHED + 1 == WATCHED
-    assert found == sorted(set(found))
+    watched = evolution.watched(500)
+    assert watched[:2] == [0, 1]
+    assert watched[-1] == 500
+    assert len(watched) <= evolution.WATCHED + 1 == WATCHED
+    assert watched == sorted(set(watched))
 
 
 def test_intervals_are_students():
@@ -70,7 +70,7 @@ def test_the_kernel_on_the_way_is_that_of_autograd(tmp_path):
     with h5py.File(descend(tmp_path, x, ALTERNATING, steps=steps, rules=["own"])) as file:
         i, j = 1, 1  # depth 2, seed 32
         rate = float(file["learning_rate"][0, i, j])
-        found = {name: file[f"evolution/{name}"][0, i, j, -1] for name in file["evolution"]}
+        recorded = {name: file[f"evolution/{name}"][0, i, j, -1] for name in file["evolution"]}
         assert file["watched"][-1] == steps
         residual = file["residual"][0, i, j]
     network = mlp("relu", depth, WIDTH)
@@ -95,13 +95,13 @@ def test_the_kernel_on_the_way_is_that_of_autograd(tmp_path):
     end = kernel()
     assert residual[-1] == pytest.approx(float((outputs(*weights) - signs).norm()), rel=1e-10)
     change = np.linalg.norm(end - start) / np.linalg.norm(start)
-    assert found["change"] == pytest.approx(change, rel=1e-8)
-    assert found["kappa"] == pytest.approx(np.linalg.cond(end), rel=1e-8)
-    assert found["alignment"] == pytest.approx(evolution.alignment(end, signs.numpy()), rel=1e-8)
+    assert recorded["change"] == pytest.approx(change, rel=1e-8)
+    assert recorded["kappa"] == pytest.approx(np.linalg.cond(end), rel=1e-8)
+    assert recorded["alignment"] == pytest.approx(evolution.alignment(end, signs.numpy()), rel=1e-8)
     cosines = end / np.sqrt(np.outer(end.diagonal(), end.diagonal())) - 2 * np.eye(N)
     angle = np.degrees(np.arccos(cosines.max()))
-    assert found["min_angle_deg"] == pytest.approx(angle, rel=1e-8)
-    assert found["verdict"] == b"resolved"
+    assert recorded["min_angle_deg"] == pytest.approx(angle, rel=1e-8)
+    assert recorded["verdict"] == b"resolved"
 
 
 def test_the_kernel_of_a_linear_model_is_constant_and_predicts_its_descent(tmp_path):

@@ -17,16 +17,16 @@ def rates(rate_for: str, table: pd.DataFrame = TRAINING) -> dict:
 
 
 def test_the_best_rate_of_each_depth_has_the_lowest_mean_of_final_losses():
-    found = rates("depth")
-    assert found["mnist", 1] == (2, "")
-    assert found["mnist", 3] == (1, "lowest")  # 4 is lower for one seed and diverges for the other
-    assert found["digits", 1] == (4, "highest")
+    best = rates("depth")
+    assert best["mnist", 1] == (2, "")
+    assert best["mnist", 3] == (1, "lowest")  # 4 is lower for one seed and diverges for the other
+    assert best["digits", 1] == (4, "highest")
 
 
 def test_the_best_rate_of_a_data_set_is_one_for_all_depths():
-    found = rates("dataset")
+    best = rates("dataset")
     # means of log: 1: log 0.5 + log 0.01, 2: log 0.15 + log 0.05, 4: diverges
-    assert found["mnist", 1] == found["mnist", 3] == (1, "lowest")
+    assert best["mnist", 1] == best["mnist", 3] == (1, "lowest")
 
 
 def test_where_every_rate_diverges_there_is_no_best():

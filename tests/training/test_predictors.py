@@ -36,18 +36,18 @@ def test_columns_of_classes_are_centred():
 
 
 def test_measures_are_those_of_linear_algebra():
-    found = predictors.predictors(KERNEL, Y, KAPPA)
+    measures = predictors.predictors(KERNEL, Y, KAPPA)
     values = np.linalg.eigvalsh(KERNEL)
-    assert found.kappa_without_first == pytest.approx(values[-2] / values[0])
-    assert found.largest_share == pytest.approx(values[-1] / np.trace(KERNEL))
+    assert measures.kappa_without_first == pytest.approx(values[-2] / values[0])
+    assert measures.largest_share == pytest.approx(values[-1] / np.trace(KERNEL))
     squared = (Y**2).sum()
-    assert found.label_rate == pytest.approx(np.trace(Y.T @ KERNEL @ Y) / values[-1] / squared)
+    assert measures.label_rate == pytest.approx(np.trace(Y.T @ KERNEL @ Y) / values[-1] / squared)
     inverse = np.trace(Y.T @ np.linalg.solve(KERNEL, Y)) / squared
-    assert found.label_complexity == pytest.approx(inverse * np.trace(KERNEL) / 9)
+    assert measures.label_complexity == pytest.approx(inverse * np.trace(KERNEL) / 9)
     centre = np.eye(9) - 1 / 9
     one, other = centre @ KERNEL @ centre, Y @ Y.T
     cosine = (one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other)
-    assert found.alignment == pytest.approx(cosine)
+    assert measures.alignment == pytest.approx(cosine)
 
 
 def test_predicted_steps_are_those_of_the_descent():
@@ -64,11 +64,11 @@ def test_predicted_steps_are_those_of_the_descent():
 
 def test_what_divides_by_the_smallest_eigenvalue_is_known_as_far_as_it_is():
     for kappa in (np.inf, np.nan):
-        found = predictors.predictors(KERNEL, Y, kappa)
-        assert [found.kappa_without_first, found.label_complexity] == pytest.approx(
+        measures = predictors.predictors(KERNEL, Y, kappa)
+        assert [measures.kappa_without_first, measures.label_complexity] == pytest.approx(
             [kappa, kappa], nan_ok=True
         )
-        assert np.isfinite(found.predicted_steps)
+        assert np.isfinite(measures.predicted_steps)
 
 
 def test_one_rate_has_a_closed_form():
@@ -91,9 +91,9 @@ def gaussian() -> tuple[np.ndarray, np.ndarray]:
     return x, np.arange(2 * N) % 3
 
 
-def measured(folder: Path, x: np.ndarray, y: np.ndarray, **given: object) -> Path:
+def measured(folder: Path, x: np.ndarray, y: np.ndarray, **changes: object) -> Path:
     """The step's file for this data set, mine."""
-    loss = given.get("loss", "square")
+    loss = changes.get("loss", "square")
     output = folder / f"speed/mine/{loss}/width{WIDTH}.h5"
     output.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(folder / "mine.h5", "w") as file:
@@ -105,7 +105,7 @@ def measured(folder: Path, x: np.ndarray, y: np.ndarray, **given: object) -> Pat
         "batch": 2 * N, "epochs": 4, "device": "cpu", "threads": 1, "record": None,
         "output": output,
     }  # fmt: skip
-    speed.main(Namespace(**options | given))
+    speed.main(Namespace(**options | changes))
     return output
 
 
@@ -140,7 +140,7 @@ def test_networks_are_trained_as_autograd_does(loss, tmp_path):
     weights = [w.requires_grad_() for w in sgd.stacked_weights([32], network, 5, 3)]
     inputs, target = torch.tensor(x)[None], torch.tensor(y)
     optimiser = torch.optim.SGD(weights, lr=rate)
-    found = []
+    by_autograd = []
     for _ in range(3):
         f = sgd.logits(weights, inputs, model)[0]
         if loss == "square":
@@ -148,12 +148,12 @@ def test_networks_are_trained_as_autograd_does(loss, tmp_path):
             value = 0.5 * (f - hot).square().sum() / len(f)
         else:
             value = torch.nn.functional.cross_entropy(f, target)
-        found.append(value.item())
+        by_autograd.append(value.item())
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
-    assert losses[:3] == pytest.approx(found, rel=1e-4)
-    assert start == pytest.approx(found[0], rel=1e-5)
+    assert losses[:3] == pytest.approx(by_autograd, rel=1e-4)
+    assert start == pytest.approx(by_autograd[0], rel=1e-5)
 
 
 def test_a_block_of_one_class_is_refused(tmp_path):
@@ -170,8 +170,8 @@ def test_epochs_until_a_loss():
         [2.0, 1.0, 0.5, 0.25], [0.5, 0.4, 0.3, 0.2], [2.0, 0.9, np.nan, np.nan],
         [1.0, 1.0, 1.0, 1.0], [np.nan] * 4,
     ])  # fmt: skip
-    found = fig_speed.epochs_until(losses, np.sqrt(0.5))
-    assert found == pytest.approx([2.5, 1, np.nan, np.nan, np.nan], nan_ok=True)
+    epochs = fig_speed.epochs_until(losses, np.sqrt(0.5))
+    assert epochs == pytest.approx([2.5, 1, np.nan, np.nan, np.nan], nan_ok=True)
 
 
 def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
@@ -235,15 +235,15 @@ def test_correlations_are_given_size_and_activation():
     x = RNG.standard_normal(25)
     y = x + RNG.standard_normal(25) + size @ [0.2, 0.01] + names @ [0, 3, 1]
     y[:4] = np.inf  # those that never arrive
-    found = fig_predictors.correlations(x, y, size, names)
+    coefficients = fig_predictors.correlations(x, y, size, names)
     ranks = [stats.rankdata(v) for v in (x, y, *size.T)]
-    assert found["rho"] == pytest.approx(stats.spearmanr(ranks[0], ranks[1]).statistic)
+    assert coefficients["rho"] == pytest.approx(stats.spearmanr(ranks[0], ranks[1]).statistic)
     for name, columns in (("given_size", ranks[2:]), ("given_activation", names[:, 1:].T)):
         design = np.stack([np.ones(25), *columns], axis=1)
         rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in ranks[:2]]
-        assert found[name] == pytest.approx(np.corrcoef(*rest)[0, 1])
-    for own in size.T:
-        of_itself = fig_predictors.correlations(own, y, size, None)
+        assert coefficients[name] == pytest.approx(np.corrcoef(*rest)[0, 1])
+    for column in size.T:
+        of_itself = fig_predictors.correlations(column, y, size, None)
         assert np.isnan(of_itself["given_size"]) and np.isfinite(of_itself["rho"])
         assert np.isnan(of_itself["given_activation"])
     few = fig_predictors.correlations(x[:4], y[:4], size[:4], None)
@@ -258,21 +258,21 @@ def planted(rng: np.random.Generator, cases: int) -> pd.DataFrame:
     for case, activation, width, depth in product(
         range(cases), ("relu", "linear"), (8, 16, 32), (1, 2, 3, 6, 10)
     ):
-        own, noise, other = rng.standard_normal(3)
+        signal, noise, other = rng.standard_normal(3)
         second = activation == "linear"
         rows.append({
             "dataset": f"mine{case}", "loss": "square", "threshold": 0.1, "activation": activation,
-            "width": width, "depth": depth, "epochs": np.exp(3 * second + own),
+            "width": width, "depth": depth, "epochs": np.exp(3 * second + signal),
             **dict.fromkeys(fig_speed.MEASURES, 1.0),
-            "label_rate": own + 0.1 * noise, "kappa": np.exp(3 * second + other),
+            "label_rate": signal + 0.1 * noise, "kappa": np.exp(3 * second + other),
             "largest_share": noise,
         })  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def test_a_planted_effect_is_decided_and_a_planted_label_is_not_taken_for_kappa():
-    found = fig_predictors.table(planted(np.random.default_rng(5), cases=3))
-    cases = found[found.shown].set_index(["group", "measure"]).sort_index()
+    numbers = fig_predictors.table(planted(np.random.default_rng(5), cases=3))
+    cases = numbers[numbers.shown].set_index(["group", "measure"]).sort_index()
     everywhere = cases.groupby(["group", "measure"])[
         [f"{name}_decided" for name in fig_predictors.CORRELATIONS]
     ].mean()
@@ -294,31 +294,31 @@ def test_the_family_of_the_correction_is_all_that_a_column_of_panels_shows():
     """Step by step, as Benjamini and Hochberg write it."""
     few = planted(np.random.default_rng(6), cases=1)
     lower = few.assign(threshold=0.01, epochs=few.epochs.where(few.width == 8))
-    found = fig_predictors.table(pd.concat([few, lower], ignore_index=True))
-    others = found[found.threshold == 0.01]
+    numbers = fig_predictors.table(pd.concat([few, lower], ignore_index=True))
+    others = numbers[numbers.threshold == 0.01]
     assert not others.shown.any() and others.rho_p.notna().any()  # tested, and not in the family
     for name in fig_predictors.CORRELATIONS:
-        p = found.loc[found.shown, f"{name}_p"].dropna().sort_values()
+        p = numbers.loc[numbers.shown, f"{name}_p"].dropna().sort_values()
         smallest, expected = 1.0, {}
         for rank in range(len(p), 0, -1):
             smallest = min(smallest, p.iloc[rank - 1] * len(p) / rank)
             expected[p.index[rank - 1]] = smallest
-        adjusted = found[f"{name}_p_adjusted"].dropna()
+        adjusted = numbers[f"{name}_p_adjusted"].dropna()
         assert adjusted.to_dict() == pytest.approx(expected)
-        decided = found.index[found[f"{name}_decided"]]
+        decided = numbers.index[numbers[f"{name}_decided"]]
         assert set(decided) == {row for row, value in expected.items() if value <= 0.05}
 
 
 def test_decided_points_are_filled_and_others_are_not():
-    found = fig_predictors.table(planted(np.random.default_rng(5), cases=1))
-    panels = fig_predictors.draw(found).axes
+    numbers = fig_predictors.table(planted(np.random.default_rng(5), cases=1))
+    panels = fig_predictors.draw(numbers).axes
     for panel, name in zip(panels, fig_predictors.CORRELATIONS, strict=True):
         drawn: dict[bool, list[float]] = {True: [], False: []}
         for line in panel.lines:
             if line.get_linestyle() == "None" and len(line.get_xdata()):
                 filled = line.get_markerfacecolor() != "white"
                 drawn[filled] += [value for value in line.get_xdata() if np.isfinite(value)]
-        shown = found[found.shown & found[name].notna()]
+        shown = numbers[numbers.shown & numbers[name].notna()]
         for filled, values in drawn.items():
             expected = shown.loc[shown[f"{name}_decided"] == filled, name]
             assert sorted(values) == pytest.approx(sorted(expected))
@@ -327,11 +327,11 @@ def test_decided_points_are_filled_and_others_are_not():
 def test_three_activations_have_no_order():
     rows = planted(np.random.default_rng(7), cases=1)
     third = rows[rows.activation == "relu"].assign(activation="tanh")
-    found = fig_predictors.table(pd.concat([rows, third], ignore_index=True))
-    of_all = found[found.group == "all"].set_index("measure")
+    numbers = fig_predictors.table(pd.concat([rows, third], ignore_index=True))
+    of_all = numbers[numbers.group == "all"].set_index("measure")
     assert np.isnan(of_all.rho["activation"]) and of_all.networks["activation"] == 0
     assert np.isfinite(of_all.given_activation["kappa"])
-    fig_predictors.draw(found)
+    fig_predictors.draw(numbers)
 
 
 def test_the_loss_shown_is_the_lowest_that_half_of_the_group_reaches():
@@ -343,11 +343,11 @@ def test_the_loss_shown_is_the_lowest_that_half_of_the_group_reaches():
         for activation in ("relu", "linear") for width in (8, 16, 32) for depth in (1, 2)
         for reached in [activation in reaching and (threshold == 0.5 or width > 8)]
     ]  # fmt: skip
-    found = fig_predictors.table(pd.DataFrame(rows))
-    shown = found[found.shown].drop_duplicates("group").set_index("group")
+    numbers = fig_predictors.table(pd.DataFrame(rows))
+    shown = numbers[numbers.shown].drop_duplicates("group").set_index("group")
     assert shown.threshold.to_dict() == {"all": 0.5, "relu": 0.1, "linear": 0.5}
     assert shown.reached.to_dict() == {"all": 12, "relu": 4, "linear": 6}
-    width = found[(found.group == "relu") & (found.measure == "width")].set_index("threshold")
+    width = numbers[(numbers.group == "relu") & (numbers.measure == "width")].set_index("threshold")
     assert width.rho[0.5] > 0  # slower, the wider; at 0.1 the narrow ones never arrive
     assert width.rho[0.1] < width.rho[0.5]
-    fig_predictors.draw(found)
+    fig_predictors.draw(numbers)

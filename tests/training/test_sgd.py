@@ -133,8 +133,8 @@ def test_epochs_are_those_of_a_plain_loop_also_where_the_last_batch_is_smaller()
 @pytest.mark.parametrize("loss", sgd.LOSSES)
 def test_the_test_loss_is_torchs(loss):
     task, weights = random_task(), stacked([Run(1, 0.1), Run(32, 0.1)], 2)
-    found, _ = sgd.evaluate(weights, task.x_test, task.y_test, model(2, loss=loss))
-    for value, seed in zip(found, (1, 32), strict=True):
+    losses, _ = sgd.evaluate(weights, task.x_test, task.y_test, model(2, loss=loss))
+    for value, seed in zip(losses, (1, 32), strict=True):
         f = PlainNetwork(seed, 2, "authors")(task.x_test.double())
         assert value.item() == pytest.approx(mean_loss(f, task.y_test, loss).item(), rel=1e-5)
 
@@ -155,8 +155,8 @@ def test_all_runs_together_are_each_alone_also_beside_one_that_diverges():
             strict=True,
         ):
             for name in MEASURES[:-1]:
-                found, expected = getattr(epoch, name)[0], getattr(of_all, name)[r]
-                assert found == pytest.approx(expected, rel=1e-5)
+                value, expected = getattr(epoch, name)[0], getattr(of_all, name)[r]
+                assert value == pytest.approx(expected, rel=1e-5)
         for a, b in zip(alone, together, strict=True):
             assert torch.allclose(a[0], b[r], rtol=1e-4, atol=1e-5)
 
@@ -193,8 +193,8 @@ def test_operations_are_those_that_torch_counts_in_a_plain_loop(depth):
         with torch.no_grad():
             plain(task.x_test.double())
     test = counter.get_total_flops() - train
-    found = sgd.flops_per_epoch(SAMPLES, TESTS, mlp("relu", depth, WIDTH), FEATURES, CLASSES)
-    assert found == (train, test)
+    operations = sgd.flops_per_epoch(SAMPLES, TESTS, mlp("relu", depth, WIDTH), FEATURES, CLASSES)
+    assert operations == (train, test)
 
 
 def test_labels_may_be_any_integers():
@@ -208,13 +208,13 @@ def test_labels_may_be_any_integers():
 
 def test_a_batch_may_be_larger_than_the_data_set():
     task, runs = random_task(), [Run(1, 0.1)]
-    found = []
+    results = []
     for batch in (SAMPLES, 10 * SAMPLES):
         weights = stacked(runs, 1)
         (epoch,) = sgd.epochs(task, model(1), weights, runs, batch, range(1, 2))
-        found.append((epoch.train_loss, weights[0]))
-    assert found[0][0] == found[1][0]
-    assert torch.equal(found[0][1], found[1][1])
+        results.append((epoch.train_loss, weights[0]))
+    assert results[0][0] == results[1][0]
+    assert torch.equal(results[0][1], results[1][1])
 
 
 X = np.zeros((4, 2), np.float32)
@@ -269,7 +269,7 @@ def test_a_run_that_diverges_is_recorded_with_its_epoch_and_nothing_after_it():
 
 
 def test_a_run_that_stops_below_a_loss_has_nothing_after_it():
-    """Beside it, in the same chunk, another goes on; what becomes of its weights says nothing."""
+    """Beside it, in the same chunk, another continues; what becomes of its weights says nothing."""
     history = History(runs=2, epochs=3, stop_below=1.0)
     values = np.array([1.0, 1.0])
     for number, losses in enumerate(([1.0, 2.0], [0.9, 1.5], [np.nan, 0.5]), start=1):
@@ -303,15 +303,15 @@ def test_a_test_loss_that_is_not_finite_is_divergence_too():
 def test_a_gpu_gives_what_a_cpu_gives():
     """With the step recorded as a graph, and a smaller last batch."""
     task, runs = random_task(), [Run(1, 0.1), Run(32, 0.3)]
-    found = {}
+    results = {}
     for device in ("cpu", "cuda"):
         weights = [w.to(device) for w in stacked(runs, 3)]
         epochs = sgd.epochs(task.on(device), model(3), weights, runs, 16, range(1, 4))
-        found[device] = list(epochs), [w.cpu() for w in weights]
-    for cpu, cuda in zip(found["cpu"][0], found["cuda"][0], strict=True):
+        results[device] = list(epochs), [w.cpu() for w in weights]
+    for cpu, cuda in zip(results["cpu"][0], results["cuda"][0], strict=True):
         assert cuda.train_loss == pytest.approx(cpu.train_loss, rel=1e-4)
         assert cuda.test_loss == pytest.approx(cpu.test_loss, rel=1e-4)
-    for cpu, cuda in zip(found["cpu"][1], found["cuda"][1], strict=True):
+    for cpu, cuda in zip(results["cpu"][1], results["cuda"][1], strict=True):
         assert torch.allclose(cpu, cuda, rtol=1e-3, atol=1e-4)
 
 

@@ -52,32 +52,32 @@ class Grid:
         half, n = 4 * BLOCK, 8 * BLOCK
         index = np.arange(n)
         start = -(2.0**59)
-        matrix = Tiles(self, n)
+        matrix = LocalTiles(self, n)
         for panel, rows, columns in matrix.panels():
             row, column = np.meshgrid(matrix.rows[rows], matrix.columns[columns])
             panel[:] = (row == column) | (row >= half) & (column < half)
             panel[(row == half) & (column == half)] += half
             panel[(row > half) & (column == half)] = start
             panel[(row > half) & (row == column)] = 2.0**130
-        found = matrix.factorise()
+        apart = matrix.factorise()
         entries = matrix.entries[np.ix_(matrix.rows > half, matrix.columns == half)]
-        found &= bool((entries == start - half).all())
+        apart &= bool((entries == start - half).all())
 
         start = -(2.0**57)
-        lower = Tiles(self, n)
+        lower = LocalTiles(self, n)
         for panel, rows, columns in lower.panels():
             row, column = np.meshgrid(lower.rows[rows], lower.columns[columns])
             panel[:] = (row == column) | (row >= half) & (column < half)
         for transposed in (False, True):
             last = index < half if transposed else index >= half  # of the substitution
             solved = self.comm.bcast(lower.substitute(np.where(last, start, 1.0), transposed))
-            found &= bool((solved[last] == start - half).all())
-        return all(self.comm.allgather(found))
+            apart &= bool((solved[last] == start - half).all())
+        return all(self.comm.allgather(apart))
 
 
-class Tiles:
-    """Those of a matrix of zeros, to be filled; every rank calls each method. entries: those
-    [rows, columns] of this rank, column-major; above the diagonal they mean nothing."""
+class LocalTiles:
+    """This rank's tiles of a matrix of zeros, to be filled. Every rank calls each method. entries:
+    this rank's, [rows, columns], column-major; above the diagonal they mean nothing."""
 
     def __init__(self, grid: Grid, n: int) -> None:
         self.grid, self.n = grid, n
@@ -206,7 +206,7 @@ class Tiles:
 
 
 class BlockCyclic(Symmetric):
-    """The matrix as rank 0 uses it. roundings: of its tiles. together: calls a method of `Tiles`,
+    """The matrix as rank 0 uses it. roundings: of its tiles. together: calls a `LocalTiles` method,
     by its name and arguments, on every rank."""
 
     def __init__(self, n: int, roundings: int, together: Callable[..., Any]) -> None:
@@ -235,16 +235,16 @@ class BlockCyclic(Symmetric):
 
     def factorise(self, track: Track = untracked) -> bool:
         """In one call of ScaLAPACK, without a progress of its own."""
-        (found,) = [self._together("factorise") for _ in track([None], 1)]
-        return found
+        (factorised,) = [self._together("factorise") for _ in track([None], 1)]
+        return factorised
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         return self._together("solve", v)
 
 
 def _scalapack() -> ctypes.CDLL:
-    """That of SCALAPACK_LIB_PATH or MKLROOT, else of this MPI (Debian has one for each), else of
-    the system."""
+    """The library of SCALAPACK_LIB_PATH or MKLROOT, else of this MPI (Debian has one for each),
+    else of the system."""
     from mpi4py import MPI
     from scalapack4py.library_loader import load_scalapack
 

@@ -60,20 +60,20 @@ class Half(Symmetric):
         v = put(v, self.panels[0].device)
         result = xp(v).zeros_like(v)
         for start, panel in _with_starts(self):
-            own = slice(start, start + panel.shape[1])
-            result[own] += _times(_square(panel), v[own])
-            for rows in _bands(own.stop, self.n):
+            columns = slice(start, start + panel.shape[1])
+            result[columns] += _times(_square(panel), v[columns])
+            for rows in _bands(columns.stop, self.n):
                 block = panel[rows.start - start : rows.stop - start]
-                result[rows] += _times(block, v[own])
-                result[own] += _transposed_times(block, v[rows])
+                result[rows] += _times(block, v[columns])
+                result[columns] += _transposed_times(block, v[rows])
         return to_numpy(result)
 
     def factorise(self, track: Track = untracked) -> bool:
         for j, (start, panel) in enumerate(track(_with_starts(self), len(self.panels))):
             stop = start + panel.shape[1]
             for first, earlier in _with_starts(Half(self.panels[:j])):
-                own, below = earlier[start - first : stop - first], earlier[start - first :]
-                _subtract_product(panel, below, own)
+                facing, below = earlier[start - first : stop - first], earlier[start - first :]
+                _subtract_product(panel, below, facing)
             if not _factorise_square(_square(panel)):
                 return False
             if stop < self.n:
@@ -84,15 +84,17 @@ class Half(Symmetric):
         """By L: L y = v, Lᵀ x = y. v is kept."""
         x = put(v.copy(), self.panels[0].device)
         for start, panel in _with_starts(self):
-            own = slice(start, start + panel.shape[1])
-            x[own] = _solve_square(_square(panel), x[own], transposed=False)
-            for rows in _bands(own.stop, self.n):
-                x[rows] -= _times(panel[rows.start - start : rows.stop - start], x[own])
+            columns = slice(start, start + panel.shape[1])
+            x[columns] = _solve_square(_square(panel), x[columns], transposed=False)
+            for rows in _bands(columns.stop, self.n):
+                x[rows] -= _times(panel[rows.start - start : rows.stop - start], x[columns])
         for start, panel in reversed(list(_with_starts(self))):
-            own = slice(start, start + panel.shape[1])
-            for rows in _bands(own.stop, self.n):
-                x[own] -= _transposed_times(panel[rows.start - start : rows.stop - start], x[rows])
-            x[own] = _solve_square(_square(panel), x[own], transposed=True)
+            columns = slice(start, start + panel.shape[1])
+            for rows in _bands(columns.stop, self.n):
+                x[columns] -= _transposed_times(
+                    panel[rows.start - start : rows.stop - start], x[rows]
+                )
+            x[columns] = _solve_square(_square(panel), x[columns], transposed=True)
         return to_numpy(x)
 
 
@@ -119,12 +121,12 @@ def half_of_tiles(n: int, tiles: Iterable[tuple[slice, slice, Array]], device: D
     half = read_half(n, lambda rows, columns: np.zeros((_length(rows), _length(columns))), device)
     for rows, columns, values in tiles:
         for start, panel in _with_starts(half):
-            own = slice(max(columns.start, start), min(columns.stop, start + panel.shape[1]))
+            cut = slice(max(columns.start, start), min(columns.stop, start + panel.shape[1]))
             first = max(rows.start, start)  # what is above the panel is above the diagonal
-            if own.start < own.stop and first < rows.stop:
-                part = values[first - rows.start :, own.start - columns.start :]
-                panel[first - start : rows.stop - start, own.start - start : own.stop - start] = (
-                    part[:, : _length(own)]
+            if cut.start < cut.stop and first < rows.stop:
+                part = values[first - rows.start :, cut.start - columns.start :]
+                panel[first - start : rows.stop - start, cut.start - start : cut.stop - start] = (
+                    part[:, : _length(cut)]
                 )
     for panel in half.panels:
         _mirror(_square(panel))

@@ -14,7 +14,7 @@ def shown(row: pd.Series) -> str:
 
 
 def alone(rows: pd.DataFrame) -> str:
-    """That one rate was tried: at each depth, or at which; empty if several were everywhere."""
+    """Says that one rate was tried, at each depth or at which; empty if several were everywhere."""
     only = rows.at_edge == "only"
     if not only.any():
         return ""

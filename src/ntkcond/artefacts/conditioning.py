@@ -55,14 +55,14 @@ def rows(path: Path) -> pd.DataFrame:
     """The rows of one spectrum file. The data set is in its path: …/{dataset}/*/depth*.h5."""
     with read_hdf5(path) as file:
         (seeds, blocks), attributes = file["kappa"].shape, dict(file.attrs)
-        found = {name: file[name][:].ravel() if name in file else np.nan for name in PER_KERNEL}
-        found |= {name: file[name][:].ravel() for name in OPTIONAL if name in file}
+        columns = {name: file[name][:].ravel() if name in file else np.nan for name in PER_KERNEL}
+        columns |= {name: file[name][:].ravel() for name in OPTIONAL if name in file}
         for name in ("verdict", "grade"):
-            found[name] = file[name].asstr()[:].ravel()
+            columns[name] = file[name].asstr()[:].ravel()
     about = {
         "dataset": path.parts[-3], **{name: attributes[name] for name in SETTINGS},
         "n": attributes["block"], "samples": attributes["samples"],
         "seed": np.repeat(attributes["seeds"], blocks),
         "block": np.tile(np.arange(blocks), seeds),
     }  # fmt: skip
-    return pd.DataFrame({**about, **found}).astype({"nonzero_rank": "Int64"})
+    return pd.DataFrame({**about, **columns}).astype({"nonzero_rank": "Int64"})

@@ -60,7 +60,7 @@ def costs(artefact: Path) -> pd.DataFrame:
         [{"rule": rule, "dataset": dataset_of(job), **measures(job)} for rule, job in jobs],
         columns=["rule", "dataset", *MEASURES],
     )
-    found = measured.groupby(["rule", "dataset"], sort=False).agg(
+    totals = measured.groupby(["rule", "dataset"], sort=False).agg(
         jobs=("rule", "size"),
         jobs_measured=("wall_s", "count"),
         wall_s=("wall_s", _sum),
@@ -68,9 +68,9 @@ def costs(artefact: Path) -> pd.DataFrame:
         cpu_s=("cpu_s", _sum),
         peak_memory_mb=("peak_memory_mb", "max"),
     )
-    found = found.reset_index().round(2)  # the precision of the records
-    found.insert(0, "artefact", artefact.stem)
-    return found
+    totals = totals.reset_index().round(2)  # the precision of the records
+    totals.insert(0, "artefact", artefact.stem)
+    return totals
 
 
 def jobs_of(provenance: dict | None) -> Iterator[tuple[str, str]]:
@@ -97,10 +97,10 @@ def _sum(values: pd.Series) -> float:
 def measures(job: str) -> dict[str, float]:
     """Time and memory of a job, by its log and Snakemake's record; empty without them, as for
     results of another machine."""
-    path, log, found = RECORDS / f"{job}.tsv", LOGS / f"{job}.log", {}
+    path, log, values = RECORDS / f"{job}.tsv", LOGS / f"{job}.log", {}
     if path.is_file():
         row = pd.read_csv(path, sep="\t").iloc[-1]
-        found = {name: row[column] for column, name in SAMPLED.items()}
+        values = {name: row[column] for column, name in SAMPLED.items()}
     if log.is_file() and (logged := LOGGED.search(log.read_text("utf-8"))):
-        found |= {name: float(text) for name, text in logged.groupdict().items()}
-    return found
+        values |= {name: float(text) for name, text in logged.groupdict().items()}
+    return values

@@ -86,7 +86,7 @@ def table(
         [
             {
                 **dict(zip(CURVE, curve, strict=True)),
-                **interval.of("min_angle_deg", rows.min_angle_deg),
+                **interval.t_interval_columns("min_angle_deg", rows.min_angle_deg),
                 "duplicate_rows": rows.duplicate_rows.iloc[0],
                 "zero_rows": rows.zero_rows.iloc[0],
             }

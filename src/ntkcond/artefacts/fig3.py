@@ -83,15 +83,15 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
         **{f"train_loss_{name}": ("train_loss", name) for name in ("mean", "std", "min", "max")},
         **{f"{name}_mean": (name, "mean") for name in OTHERS},
     )
-    found = rates.assign(rate_for=rate_for).merge(tried, on=CURVE)
-    found = found.merge(epochs, on=CURVE, how="left")
-    for row in found[found.at_edge.isin(best_rate.EDGES)].drop_duplicates(CURVE).itertuples():
+    numbers = rates.assign(rate_for=rate_for).merge(tried, on=CURVE)
+    numbers = numbers.merge(epochs, on=CURVE, how="left")
+    for row in numbers[numbers.at_edge.isin(best_rate.EDGES)].drop_duplicates(CURVE).itertuples():
         log.warning(
             "%s L=%d: the best learning rate, %g, is the %s of those tried; widen learning_rates,"
             " of training or of datasets.%s.training",
             row.dataset, row.depth, row.learning_rate, row.at_edge, row.dataset,
         )  # fmt: skip
-    return found.astype({"epoch": "Int64"})
+    return numbers.astype({"epoch": "Int64"})
 
 
 def _while_all_run(runs: pd.DataFrame) -> pd.DataFrame:

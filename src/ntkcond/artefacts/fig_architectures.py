@@ -52,13 +52,13 @@ def table(architecture: Sequence[Path]) -> pd.DataFrame:
                 columns[name] = file[name].asstr()[:]
             about = {"dataset": path.parts[-2], "architecture": file.attrs["architecture"]}
             rows = pd.DataFrame({**about, **columns, "samples": file.attrs["samples"]})
-        for point, own in rows.groupby(POINT, sort=False):
-            angles, first = own.min_angle_deg, own.iloc[0]
+        for point, group in rows.groupby(POINT, sort=False):
+            angles, first = group.min_angle_deg, group.iloc[0]
             records.append({
                 **dict(zip(POINT, point, strict=True)),
                 "weights": first.weights,
-                **kappa_columns(own.assign(nonzero_kappa=np.nan)),
-                **interval.of("min_angle_deg", angles),
+                **kappa_columns(group.assign(nonzero_kappa=np.nan)),
+                **interval.t_interval_columns("min_angle_deg", angles),
             })  # fmt: skip
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")
 

@@ -69,7 +69,7 @@ def table(descent: Iterable[Path]) -> pd.DataFrame:
 
 
 def _curves(path: Path) -> Iterator[pd.DataFrame]:
-    """Of a data set, those of each rule and depth."""
+    """The curves of each rule and depth, of one data set."""
     with read_hdf5(path) as file:
         about = dict(file.attrs)
         residual, rates = file["residual"][:], file["learning_rate"][:]

@@ -61,30 +61,30 @@ def table(descent_widths: Sequence[Path]) -> pd.DataFrame:
     all widths, with the same columns; empty for one width."""
     runs = pd.concat(map(_runs, descent_widths), ignore_index=True)
     rows = []
-    for point, own in runs.groupby([*CURVE, "step"], sort=False):
-        first = own.iloc[0]
+    for point, group in runs.groupby([*CURVE, "step"], sort=False):
+        first = group.iloc[0]
         row = dict(zip([*CURVE, "step"], point, strict=True))
-        row |= {"own_width": first.own_width, "n": first.n, "seeds": len(own)}
+        row |= {"own_width": first.own_width, "n": first.n, "seeds": len(group)}
         for name in dict.fromkeys((*ABOVE, *BELOW)):
             mean = interval.geometric if name in LOG else interval.t_interval
-            row |= interval.columns(name, mean(own[name].to_numpy()))
+            row |= interval.columns(name, mean(group[name].to_numpy()))
         rows.append(row)
     numbers = pd.DataFrame(rows)
     last = runs[runs.step == runs.groupby("dataset").step.transform("max")]
     for name in POWERS:
         powers = [
-            {**dict(zip(CURVE[:3], curve, strict=True)), **dict(_power(own, name))}
-            for curve, own in last.groupby(CURVE[:3], sort=False)
+            {**dict(zip(CURVE[:3], curve, strict=True)), **dict(_power(group, name))}
+            for curve, group in last.groupby(CURVE[:3], sort=False)
         ]
         ends = numbers.step == numbers.groupby("dataset").step.transform("max")
-        found = numbers[CURVE[:3]].merge(pd.DataFrame(powers), on=CURVE[:3])
-        for column in found.columns[3:]:
-            numbers[column] = found[column].where(ends)
+        fitted = numbers[CURVE[:3]].merge(pd.DataFrame(powers), on=CURVE[:3])
+        for column in fitted.columns[3:]:
+            numbers[column] = fitted[column].where(ends)
     return numbers
 
 
 def _power(runs: pd.DataFrame, name: str) -> Iterator[tuple[str, float]]:
-    """Of the runs of a curve, at all widths."""
+    """The fitted power and its interval. runs: of a curve, at all widths."""
     values = runs.pivot(index="width", columns="seed", values=name)
     powers = np.full(values.shape[1], np.nan)
     with np.errstate(divide="ignore"):
@@ -99,10 +99,10 @@ def _runs(path: Path) -> pd.DataFrame:
     with read_hdf5(path) as file:
         about = dict(file.attrs)
         rules = list(about["rules"])
-        own = rules.index("own")
-        residual, linearised = file["residual"][own], file["linearised"][own]
-        seen = {name: file[f"evolution/{name}"][own] for name in MEASURES}
-        resolved = file["evolution/verdict"].asstr()[own] == "resolved"
+        rule = rules.index("own")
+        residual, linearised = file["residual"][rule], file["linearised"][rule]
+        seen = {name: file[f"evolution/{name}"][rule] for name in MEASURES}
+        resolved = file["evolution/verdict"].asstr()[rule] == "resolved"
         watched = file["watched"][:]
     seen["kappa"] = np.where(resolved, seen["kappa"], np.nan)
     seen["kappa_ratio"] = seen["kappa"] / seen["kappa"][..., :1]

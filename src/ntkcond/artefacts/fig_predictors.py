@@ -81,13 +81,13 @@ def table(fig_speed: pd.DataFrame) -> pd.DataFrame:
     is at most LEVEL. Empty for fewer than FEWEST networks, or where nothing is left to rank; of the
     measure "activation" also where there are not two of them."""
     rows = pd.DataFrame(_rows(fig_speed))
-    found = rows.drop(columns=list(CORRELATIONS) + [f"{name}_p" for name in CORRELATIONS])
+    numbers = rows.drop(columns=list(CORRELATIONS) + [f"{name}_p" for name in CORRELATIONS])
     for name in CORRELATIONS:
         p = rows[f"{name}_p"]
-        found[[name, f"{name}_p"]] = rows[[name, f"{name}_p"]]
-        found[f"{name}_p_adjusted"] = adjusted(p.where(rows.shown).to_numpy())
-        found[f"{name}_decided"] = found[f"{name}_p_adjusted"] <= LEVEL
-    return found
+        numbers[[name, f"{name}_p"]] = rows[[name, f"{name}_p"]]
+        numbers[f"{name}_p_adjusted"] = adjusted(p.where(rows.shown).to_numpy())
+        numbers[f"{name}_decided"] = numbers[f"{name}_p_adjusted"] <= LEVEL
+    return numbers
 
 
 def _rows(networks: pd.DataFrame) -> Iterator[dict]:
@@ -124,15 +124,15 @@ def correlations(
     """CORRELATIONS of x and y, (n,) each, given the columns of size and of activations, (n, k);
     their p; the interval of rho. Without activations given_activation is nan."""
     names = [*CORRELATIONS, *(f"{name}_p" for name in CORRELATIONS), "rho_low", "rho_high"]
-    found = dict.fromkeys(names, np.nan)
+    coefficients = dict.fromkeys(names, np.nan)
     if len(x) < FEWEST:
-        return found
-    for name, given in zip(CORRELATIONS, (None, size, activations), strict=True):
-        if name == "rho" or given is not None:
-            found[name], found[f"{name}_p"] = rank_correlation(x, y, given)
-    if np.isfinite(found["rho"]):
-        found["rho_low"], found["rho_high"] = bootstrap_interval(x, y)
-    return found
+        return coefficients
+    for name, covariates in zip(CORRELATIONS, (None, size, activations), strict=True):
+        if name == "rho" or covariates is not None:
+            coefficients[name], coefficients[f"{name}_p"] = rank_correlation(x, y, covariates)
+    if np.isfinite(coefficients["rho"]):
+        coefficients["rho_low"], coefficients["rho_high"] = bootstrap_interval(x, y)
+    return coefficients
 
 
 @style.look()

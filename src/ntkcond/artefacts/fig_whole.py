@@ -52,8 +52,8 @@ def table(fig2: pd.DataFrame, conditioning: pd.DataFrame, sources: dict) -> pd.D
     where it was asked for, the smallest proven bound; source, in whose order and then by n.
 
     sources: of each data set."""
-    there = {name: how for name, how in COLUMNS.items() if how[0] in conditioning}
-    bounds = conditioning.groupby(POINT, sort=False, as_index=False).agg(**there)
+    aggregations = {name: how for name, how in COLUMNS.items() if how[0] in conditioning}
+    bounds = conditioning.groupby(POINT, sort=False, as_index=False).agg(**aggregations)
     numbers = fig2.merge(bounds, on=POINT, how="left", validate="one_to_one")
     order = dict(zip(dict.fromkeys(sources.values()), itertools.count()))
     return numbers.assign(source=numbers.dataset.map(sources)).sort_values(

@@ -21,16 +21,16 @@ def t_interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def geometric(values: np.ndarray) -> tuple[float, float, float]:
-    """Of positive values, by their logarithms; 0 if one is 0."""
+    """Geometric mean and t interval of positive values, by their logarithms; 0 if one is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return tuple(float(np.exp(value)) for value in t_interval(np.log(values)))
 
 
-def columns(name: str, found: tuple[float, float, float]) -> Iterator[tuple[str, float]]:
+def columns(name: str, ends: tuple[float, float, float]) -> Iterator[tuple[str, float]]:
     """name_mean, name_low, name_high."""
-    yield from zip((f"{name}_{end}" for end in ("mean", "low", "high")), found, strict=True)
+    yield from zip((f"{name}_{end}" for end in ("mean", "low", "high")), ends, strict=True)
 
 
-def of(name: str, values: np.ndarray) -> dict[str, float]:
+def t_interval_columns(name: str, values: np.ndarray) -> dict[str, float]:
     """name_mean, name_low, name_high of the t interval."""
     return dict(columns(name, t_interval(values)))

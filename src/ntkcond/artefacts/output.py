@@ -64,7 +64,7 @@ def with_missing(numbers: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame
     if not datasets or "dataset" not in numbers:
         return numbers
     kinds = {"integer": "Int64", "bool": "boolean"}
-    types = {name: kind for of, kind in kinds.items() for name in numbers.select_dtypes(of)}
+    types = {name: kind for dtype, kind in kinds.items() for name in numbers.select_dtypes(dtype)}
     rows = range(len(numbers) + len(datasets))
     longer = numbers.astype(types).reset_index(drop=True).reindex(rows)
     longer.loc[len(numbers) :, "dataset"] = list(datasets)

@@ -17,9 +17,11 @@ class Correlation(NamedTuple):
     p: float
 
 
-def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> Correlation:
-    """Spearman's ρ of x and y, (n,) each, or the partial one given the columns of `given`, (n, k):
-    that of the ranks' residuals on the columns' ranks. Ties share a rank.
+def rank_correlation(
+    x: np.ndarray, y: np.ndarray, covariates: np.ndarray | None = None
+) -> Correlation:
+    """Spearman's ρ of x and y, (n,) each, or the partial one given the columns of `covariates`,
+    (n, k): that of the ranks' residuals on the columns' ranks. Ties share a rank.
 
     p by PERMUTATIONS random permutations, always the same ones for an n. Given columns: of the
     residuals of y, which are then added to the fit of y and again freed of the columns (Freedman
@@ -27,7 +29,7 @@ def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = No
     counts as one of them: with exchangeable residuals P(p ≤ α) ≤ α.
     """
     a, b = unit_ranks(x), unit_ranks(y)
-    basis = orthonormal(np.empty((len(a), 0)) if given is None else given)
+    basis = orthonormal(np.empty((len(a), 0)) if covariates is None else covariates)
     a, b = (values - basis @ (basis.T @ values) for values in (a, b))
     size_a, size_b = np.linalg.norm(a), np.linalg.norm(b)
     if not (size_a > 1e-7 and size_b > 1e-7):  # nothing left but rounding
@@ -61,10 +63,10 @@ def adjusted(p: np.ndarray) -> np.ndarray:
     at most α, an expected share of at most α is false."""
     from scipy.stats import false_discovery_control
 
-    found, known = np.full(len(p), np.nan), np.isfinite(p)
+    corrected, known = np.full(len(p), np.nan), np.isfinite(p)
     if known.any():
-        found[known] = false_discovery_control(np.asarray(p)[known], method="bh")
-    return found
+        corrected[known] = false_discovery_control(np.asarray(p)[known], method="bh")
+    return corrected
 
 
 def unit_ranks(values: np.ndarray) -> np.ndarray:

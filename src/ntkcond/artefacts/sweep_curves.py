@@ -35,5 +35,5 @@ def table(paths: Iterable[Path]) -> pd.DataFrame:
         angles = rows.drop_duplicates("seed").min_angle_deg
         about = dict(zip(POINT, point, strict=True))
         kappas = kappa_columns(rows.assign(nonzero_kappa=np.nan))
-        records.append({**about, **kappas, **interval.of("min_angle_deg", angles)})
+        records.append({**about, **kappas, **interval.t_interval_columns("min_angle_deg", angles)})
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")

@@ -58,7 +58,7 @@ def name_pair(left: Axes, right: Axes, name: str, kappa: str, band: Axes | None 
 
 
 def limit(look: dict) -> dict:
-    """Of a curve's look, that of its limit at infinite width: a thin line behind it."""
+    """The look of a curve's limit at infinite width: a thin line behind it. look: the curve's."""
     kept = {key: look[key] for key in ("color", "linestyle") if key in look}
     return {**kept, "linewidth": 0.6, "alpha": 0.8, "zorder": 1}
 
@@ -102,7 +102,7 @@ def draw_in_band(band: Axes, lane: int, x: pd.Series, look: dict) -> None:
 
 
 def key_of_limit() -> tuple[Line2D, str]:
-    """Of the legend."""
+    """The legend's entry."""
     return Line2D([], [], **limit({"color": style.GREY})), r"thin: $m \to \infty$"
 
 

@@ -73,8 +73,8 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
         *CURVE, "rate_for", "threshold", "learning_rate", "at_edge", "epochs_trained", "seeds",
         "seeds_below", "epochs_mean", "epochs_std", "tflop_mean",
     ]  # fmt: skip
-    found = pd.concat(parts, ignore_index=True)[columns]
-    return found.astype(dict.fromkeys(["epochs_trained", "seeds", "seeds_below"], "Int64"))
+    numbers = pd.concat(parts, ignore_index=True)[columns]
+    return numbers.astype(dict.fromkeys(["epochs_trained", "seeds", "seeds_below"], "Int64"))
 
 
 def _first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
@@ -96,7 +96,7 @@ def _first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.Dat
 
 def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
     groups = first.groupby([*CURVE, "learning_rate", "threshold"], as_index=False, sort=False)
-    found = groups.agg(
+    numbers = groups.agg(
         epochs_trained=("epochs_trained", "first"),
         seeds=("seed", "nunique"),
         seeds_below=("first", "count"),
@@ -105,13 +105,13 @@ def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
         flops=("flops", "first"),
         final=("final", "mean"),
     )
-    means = found[["epochs_mean", "epochs_std"]]
-    found[[*means]] = means.where(found.seeds_below == found.seeds)
-    return found.assign(tflop_mean=found.epochs_mean * found.flops / 1e12)
+    means = numbers[["epochs_mean", "epochs_std"]]
+    numbers[[*means]] = means.where(numbers.seeds_below == numbers.seeds)
+    return numbers.assign(tflop_mean=numbers.epochs_mean * numbers.flops / 1e12)
 
 
 def _fastest(reached: pd.DataFrame) -> pd.DataFrame:
-    """Of all rates the one with the fewest epochs, for each (dataset, depth, threshold)."""
+    """The rate with the fewest epochs, for each (dataset, depth, threshold)."""
     rows = []
     for _, curve in reached.groupby(CURVE, sort=False):
         for _, tried in curve.groupby("threshold", sort=False):

@@ -53,18 +53,18 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     """
     rates = best_rates(training, rate_for)
     last = last_epochs(runs_at(training, rates))
-    found = last.assign(test_accuracy_percent=100 * last.test_accuracy)
-    found = found.groupby(CURVE, as_index=False, sort=False).agg(
+    numbers = last.assign(test_accuracy_percent=100 * last.test_accuracy)
+    numbers = numbers.groupby(CURVE, as_index=False, sort=False).agg(
         **{name: (name, "first") for name in ("samples", "test_samples", "epochs", "stop_below")},
         last_epoch_mean=("epoch", "mean"),
         seeds=("seed", "nunique"),
         **{f"{name}_mean": (name, "mean") for name in MEANS},
         test_accuracy_percent_std=("test_accuracy_percent", "std"),
     )
-    found = rates.assign(rate_for=rate_for).merge(found, on=CURVE, how="left")
-    found = found.astype(dict.fromkeys(["samples", "test_samples", "epochs", "seeds"], "Int64"))
-    paper = [PAPER.get(row.dataset, {}).get(row.depth) for row in found.itertuples()]
-    return found.assign(paper_test_accuracy_percent=pd.array(paper, dtype="Float64"))
+    numbers = rates.assign(rate_for=rate_for).merge(numbers, on=CURVE, how="left")
+    numbers = numbers.astype(dict.fromkeys(["samples", "test_samples", "epochs", "seeds"], "Int64"))
+    paper = [PAPER.get(row.dataset, {}).get(row.depth) for row in numbers.itertuples()]
+    return numbers.assign(paper_test_accuracy_percent=pd.array(paper, dtype="Float64"))
 
 
 def markdown(numbers: pd.DataFrame) -> str:

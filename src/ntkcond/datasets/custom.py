@@ -27,8 +27,8 @@ def load(data_dir: Path, options: dict) -> Raw:
     path = Path(options["file"])
     arrays = _read(path)
     if "x" not in arrays:
-        found = ", ".join(arrays) or "nothing"
-        raise UserError(f"{path}: has no array named x, only {found}. Name the samples x")
+        names = ", ".join(arrays) or "nothing"
+        raise UserError(f"{path}: has no array named x, only {names}. Name the samples x")
     x, x_test = (_samples(path, name, arrays.get(name)) for name in ("x", "x_test"))
     if len(x) < 2:
         raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two. Add samples")

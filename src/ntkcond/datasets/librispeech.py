@@ -117,8 +117,8 @@ def read_corpus(corpus: Path, folder: Path, bad: Bad) -> tuple[list[Utterance], 
         paths, problems = (file[name].asstr()[:] for name in ("path", "problem"))
         samples, md5 = file["samples"][:], file["md5"][:]
         description = file.attrs["description"]
-    found = {str(folder / p): wrong for p, wrong in zip(paths, problems, strict=True) if wrong}
-    bad.report("unlike the corpus", found)
+    mismatches = {str(folder / p): wrong for p, wrong in zip(paths, problems, strict=True) if wrong}
+    bad.report("unlike the corpus", mismatches)
     return [
         Utterance(path, int(count), digest.tobytes())
         for path, count, digest, wrong in zip(paths, samples, md5, problems, strict=True)

@@ -116,7 +116,7 @@ class MLP:
         return functions.concat([x, self.bias / scale * ones], axis=-1)
 
     def _shapes(self, features: int, outputs: int) -> list[tuple[int, int]]:
-        """Of W¹ … Wᴸ⁺¹, without biases."""
+        """Shapes of W¹ … Wᴸ⁺¹, without biases."""
         sizes = [features, *(int(self.width) for _ in range(self.depth)), outputs]
         return list(zip(sizes[1:], sizes[:-1], strict=True))
 

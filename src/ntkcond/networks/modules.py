@@ -142,7 +142,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def builder(name: str, bias: float | None) -> Builder:
-    """Of this name; bias: β, which `biases` needs: UserError without it."""
+    """The builder of this name. bias: β, which `biases` needs: raises UserError without it."""
     if name != "biases":
         return BUILDERS[name]
     if bias is None:
@@ -162,7 +162,7 @@ def drawn(module: nn.Module, seed: int) -> nn.Module:
     return module
 
 
-def own(path: Path | str) -> Builder:
+def builder_of_file(path: Path | str) -> Builder:
     """`network(shape, depth, width, activation)` of a user's Python file, which returns a
     torch.nn.Module at its initial weights. Raises UserError, here or when called, if there is none.
     """

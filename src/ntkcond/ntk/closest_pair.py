@@ -6,7 +6,7 @@ some orthonormal directions, and r = √(1 − ‖p‖²) the length of the rest
     cos φ_ij ≤ ⟨pᵢ, pⱼ⟩ + rᵢ rⱼ,
 
 a product of vectors of 129 entries, where a kernel entry takes d + 2 L m. A pair whose right-hand
-side is below a cosine already found is ruled out. Good directions are the leading ones of the
+side is below a known cosine is ruled out. Good directions are the leading ones of the
 gradients of a few samples, the landmarks. Right-hand sides are computed in float32, with a bound on
 their rounding.
 
@@ -44,7 +44,7 @@ class ClosestPair(NamedTuple):
     vanished: int
 
 
-class Tile(NamedTuple):
+class PairTile(NamedTuple):
     """Two ranges of positions among the samples, `rows` at or below `columns`."""
 
     rows: slice
@@ -63,7 +63,7 @@ class UnitGradients:
     lengths: Sequence[tuple[Array, Array, Array]]
     index: Array
 
-    def rounding(self, dtype: str) -> float:
+    def cosine_error(self, dtype: str) -> float:
         """A bound on the rounding error of a cosine.
 
         A sum of k products in each of two inner products, their product, a sum over the layers,
@@ -139,12 +139,12 @@ class UnitGradients:
 
 
 def _as(values: Array, dtype: str) -> Array:
-    """Of this type, copied only if of another."""
+    """The values in this type, copied only if of another."""
     functions = xp(values)
     return functions.astype(values, getattr(functions, dtype), copy=False)
 
 
-def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
+def closest_gradients(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
     """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
 
     factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, float64. tile: samples in one
@@ -178,16 +178,16 @@ def closest_pair(factors: Sequence[LayerGradient], tile: int | None = None) -> C
 
 
 def smallest_angle(factors: Sequence[LayerGradient]) -> float:
-    """That of the closest pair, in degrees; nan if fewer than two gradients do not vanish."""
+    """The angle of the closest pair, in degrees; nan if fewer than two gradients do not vanish."""
     if len(factors[0].forward) < 2:
         return math.nan
     try:
-        return closest_pair(factors).angle_deg
+        return closest_gradients(factors).angle_deg
     except UserError:
         return math.nan
 
 
-@np.errstate(over="ignore", invalid="ignore")  # told as a UserError
+@np.errstate(over="ignore", invalid="ignore")  # raises UserError instead
 def unit_gradients(factors: Sequence[LayerGradient]) -> UnitGradients:
     """The gradients that do not vanish. No norm is squared, which might leave float64's range."""
     functions = xp(factors[0].forward)
@@ -233,17 +233,17 @@ def gamma(terms: int, dtype: str) -> float:
     return product / (1 - product) if product < 0.5 else math.inf
 
 
-Found = tuple[float, int, int]  # a cosine, and the positions of its two samples
+PairCosine = tuple[float, int, int]  # a cosine, and the positions of its two samples
 
 
-def _tiles(n: int, tile: int) -> Iterator[Tile]:
+def _tiles(n: int, tile: int) -> Iterator[PairTile]:
     """On and below the diagonal."""
     for row in range(0, n, tile):
         for column in range(0, row + 1, tile):
-            yield Tile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
+            yield PairTile(slice(row, min(row + tile, n)), slice(column, min(column + tile, n)))
 
 
-def _without_the_diagonal(values: Array, tile: Tile) -> Array:
+def _without_the_diagonal(values: Array, tile: PairTile) -> Array:
     """Sets −∞ on and above the diagonal of K."""
     if tile.rows == tile.columns:
         positions = xp(values).arange(len(values), device=values.device)
@@ -251,19 +251,19 @@ def _without_the_diagonal(values: Array, tile: Tile) -> Array:
     return values
 
 
-def _largest(values: Array, tile: Tile) -> Found:
+def _largest(values: Array, tile: PairTile) -> PairCosine:
     position = int(values.argmax())
     i, j = divmod(position, values.shape[1])
     return float(values[i, j]), tile.rows.start + i, tile.columns.start + j
 
 
-def _all_pairs(unit: UnitGradients, edge: int) -> Found:
+def _all_pairs(unit: UnitGradients, edge: int) -> PairCosine:
     """Every cosine in float64."""
-    found = []
+    largest = []
     for tile in _tiles(len(unit.index), edge):
         values = unit.cosines(tile.rows, tile.columns)
-        found.append(_largest(_without_the_diagonal(values, tile), tile))
-    return max(found)
+        largest.append(_largest(_without_the_diagonal(values, tile), tile))
+    return max(largest)
 
 
 @dataclass(frozen=True)
@@ -274,34 +274,38 @@ class Ceilings:
     coordinates: Array
     slack: float
 
-    def of(self, tile: Tile) -> Array:
+    def products(self, tile: PairTile) -> Array:
         """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
         z = self.coordinates
         return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
 
 
-def _pruned(unit: UnitGradients, edge: int) -> Found:
+def _pruned(unit: UnitGradients, edge: int) -> PairCosine:
     """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
     ceilings = ceilings_of(unit)
-    rounding = unit.rounding("float64")  # of the cosines that are compared with ceilings
-    highest = [(_largest(ceilings.of(tile), tile), tile) for tile in _tiles(len(unit.index), edge)]
+    cosine_error = unit.cosine_error("float64")  # of the cosines that are compared with ceilings
+    highest = [
+        (_largest(ceilings.products(tile), tile), tile) for tile in _tiles(len(unit.index), edge)
+    ]
     pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
     best = _best_of_pairs(unit, *xp(unit.index).asarray(pairs, device=unit.index.device).T)
-    for (ceiling, _, _), tile in sorted(highest, key=lambda found: -found[0][0]):
-        threshold = best[0] - ceilings.slack - rounding
+    for (ceiling, _, _), tile in sorted(highest, key=lambda entry: -entry[0][0]):
+        threshold = best[0] - ceilings.slack - cosine_error
         if ceiling <= threshold:
             break
-        best = max(best, _best_of_tile(unit, tile, ceilings.of(tile) > threshold, best[0]))
+        best = max(best, _best_of_tile(unit, tile, ceilings.products(tile) > threshold, best[0]))
     return best
 
 
-def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: float) -> Found:
+def _best_of_tile(
+    unit: UnitGradients, tile: PairTile, candidates: Array, best: float
+) -> PairCosine:
     """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
     rule some out; if many remain, the whole tile is computed in float64."""
     if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
         dtype = _fast_dtype(unit)
         values = unit.cosines(tile.rows, tile.columns, dtype)
-        slack = unit.rounding(dtype) + unit.rounding("float64") + UNIT_ROUNDOFF[dtype]
+        slack = unit.cosine_error(dtype) + unit.cosine_error("float64") + UNIT_ROUNDOFF[dtype]
         candidates &= values > best - slack
         if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
             values = unit.cosines(tile.rows, tile.columns)
@@ -312,14 +316,14 @@ def _best_of_tile(unit: UnitGradients, tile: Tile, candidates: Array, best: floa
     return _best_of_pairs(unit, first + tile.rows.start, second + tile.columns.start)
 
 
-def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> Found:
-    found = []
+def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> PairCosine:
+    largest = []
     for start in range(0, len(first), PAIRS_AT_ONCE):
         f, s = first[start : start + PAIRS_AT_ONCE], second[start : start + PAIRS_AT_ONCE]
         cosines = unit.cosines_of_pairs(f, s)
         position = int(cosines.argmax())
-        found.append((float(cosines[position]), int(f[position]), int(s[position])))
-    return max(found)
+        largest.append((float(cosines[position]), int(f[position]), int(s[position])))
+    return max(largest)
 
 
 def _fast_dtype(unit: UnitGradients) -> str:
@@ -350,14 +354,14 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     scale = 1 / functions.sqrt(eigenvalues[-DIRECTIONS:][leading])
     to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
 
-    entry = unit.rounding("float64")  # the error of each cosine
+    cosine_error = unit.cosine_error("float64")
     sums = gamma(2 * count + 2, "float64")
     norm = functions.linalg.matrix_norm  # Frobenius
     size = float(norm(to_coordinates))
     orthonormal = functions.eye(len(scale), dtype=gram.dtype, device=device)
     away = to_coordinates.T @ gram @ to_coordinates - orthonormal
-    e = float(norm(away)) + 1.01 * size**2 * count * (entry + sums)
-    delta = e + 1.01 * size * math.sqrt(count) * (entry + sums) + 2 * UNIT_ROUNDOFF[dtype]
+    e = float(norm(away)) + 1.01 * size**2 * count * (cosine_error + sums)
+    delta = e + 1.01 * size * math.sqrt(count) * (cosine_error + sums) + 2 * UNIT_ROUNDOFF[dtype]
 
     kept = functions.empty((n, len(scale) + 1), dtype=getattr(functions, dtype), device=device)
     for start in range(0, n, 1024):

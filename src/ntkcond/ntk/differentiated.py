@@ -1,6 +1,6 @@
 """Gradients of a module's outputs with respect to chosen parameters, sample by sample.
 
-Layers that have a rule (`ntkcond.ntk.layer_gradients`) need one backward pass for all samples
+Layers that have a rule (`ntkcond.ntk.per_sample_gradients`) need one backward pass for all samples
 together. On a few samples it is checked that their gradients can be told apart by sample and add up
 to autograd's; in every pass, by its graph, that no parameter has another use. The other parameters
 are differentiated sample by sample, by torch.func.
@@ -21,7 +21,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ntkcond.ntk.layer_gradients import Explicit, Gradients, Rule, rule
+from ntkcond.ntk.per_sample_gradients import Explicit, Gradients, Rule, rule
 from ntkcond.ntk.perturbation import reach_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
@@ -84,15 +84,15 @@ class Differentiated:
         named = {id(p): name for name, p in self.parameters.items()}
         self._layers: dict[nn.Module, _Layer] = {}
         for layer in self.module.modules():
-            own = dict(layer.named_parameters(recurse=False))
+            direct = dict(layer.named_parameters(recurse=False))
             chosen = {
                 word: named[id(p)]
-                for word, p in own.items()
+                for word, p in direct.items()
                 if word in ("weight", "bias") and id(p) in named
             }
-            found = rule(layer)
-            if chosen and found:
-                self._layers[layer] = _Layer(found, chosen)
+            layer_rule = rule(layer)
+            if chosen and layer_rule:
+                self._layers[layer] = _Layer(layer_rule, chosen)
         of_layers = {name for layer in self._layers.values() for name in layer.names.values()}
         self.by_jacobian = set(self.parameters) - of_layers
         self.calls, self.unit_roundoff = 0, math.nan
@@ -131,9 +131,9 @@ class Differentiated:
         totals = _gradients(mixed.sum(), list(self.parameters.values()))
         expected = dict(zip(self.parameters, totals, strict=True))
         by_layers = self._by_name(uses, plain)
-        for name, own in by_layers.items():
-            found = torch.stack([gradients.total() for gradients in own]).sum(0)
-            if not _agree(found, expected[name].flatten()):
+        for name, by_use in by_layers.items():
+            total = torch.stack([gradients.total() for gradients in by_use]).sum(0)
+            if not _agree(total, expected[name].flatten()):
                 self.by_jacobian.add(name)
         self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
         self._measure(x, uses, by_layers)
@@ -141,7 +141,7 @@ class Differentiated:
 
     def _measure(self, x: Tensor, uses: list[_Use], by_layers: ByName) -> None:
         """How many numbers a sample takes."""
-        first = [found[0] for found in self(x, range(1)).values()]
+        first = [by_output[0] for by_output in self(x, range(1)).values()]
         self.calls = len(uses) + len(self.by_jacobian)
         results = sum(use.result[0].numel() for use in uses)
         self._entries = _Entries(
@@ -179,13 +179,13 @@ class Differentiated:
 
     def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
-        found = self._of_layers(x, outputs)
+        gradients = self._of_layers(x, outputs)
         for name in sorted(self.by_jacobian):
-            found[name] = []
+            gradients[name] = []
         for j in outputs if self.by_jacobian else ():
             for name, values in self._of_samples(x, j).items():
-                found[name].append(Explicit(values.reshape(len(x), -1)))
-        return found
+                gradients[name].append(Explicit(values.reshape(len(x), -1)))
+        return gradients
 
     def samples_at_once(self, outputs: int, memory: float, n: int) -> tuple[int, int]:
         """How many samples are differentiated at once, and of how many the gradients, of so many
@@ -236,9 +236,9 @@ class Differentiated:
 
         def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> None:
             if result.requires_grad:  # not under torch.utils.checkpoint
-                given = args[0] if args else next(iter(named.values()))
+                inputs = args[0] if args else next(iter(named.values()))
                 edge = get_gradient_edge(result)
-                uses.append(_Use(self._layers[layer].rule, layer, given.detach(), result, edge))
+                uses.append(_Use(self._layers[layer].rule, layer, inputs.detach(), result, edge))
 
         hooks = [layer.register_forward_hook(record, with_kwargs=True) for layer in self._layers]
         try:
@@ -249,7 +249,8 @@ class Differentiated:
                 hook.remove()
 
     def _of_layers(self, x: Tensor, outputs: range) -> ByName:
-        """Of the parameters of layers. One that is used elsewhere as well joins by_jacobian."""
+        """Gradients with respect to the parameters of layers. One that is used elsewhere as well
+        joins by_jacobian."""
         if self.by_jacobian >= self.parameters.keys():
             return {}
         f, uses = self._recorded(x)
@@ -261,16 +262,16 @@ class Differentiated:
         for name, p in self.parameters.items():
             if not called[name] or called[name] != used[p]:
                 self.by_jacobian.add(name)
-        found: ByName = {name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)}
+        by_name: ByName = {name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)}
         for j in outputs:
             backs = _of_results(f[:, j].sum(), uses)
-            for name, own in self._by_name(uses, backs).items():
-                if name in found and len(own) == 1:
-                    found[name].append(own[0].compact())
-                elif name in found:
-                    added = torch.stack([gradients.explicit() for gradients in own]).sum(0)
-                    found[name].append(Explicit(added))
-        return found
+            for name, by_use in self._by_name(uses, backs).items():
+                if name in by_name and len(by_use) == 1:
+                    by_name[name].append(by_use[0].compact())
+                elif name in by_name:
+                    added = torch.stack([gradients.explicit() for gradients in by_use]).sum(0)
+                    by_name[name].append(Explicit(added))
+        return by_name
 
     def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> ByName:
         """For each parameter, its gradients by each use."""
@@ -284,24 +285,24 @@ class Differentiated:
         return parts
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
-        """Of the others, (n, …) for each: by torch.func, or one after the other where the module
-        does what torch.func cannot."""
-        own = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
+        """Gradients with respect to the others, (n, …) for each: by torch.func, or one after the
+        other where the module does what torch.func cannot."""
+        others = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
 
         def output(weights: dict[str, Tensor], sample: Tensor) -> Tensor:
             return self._outputs(sample[None], weights)[0, j]
 
         try:
-            with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `own`
+            with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `others`
                 warnings.filterwarnings("ignore", "There is a performance drop")
-                return vmap(grad(output), in_dims=(None, 0))(own, x)
+                return vmap(grad(output), in_dims=(None, 0))(others, x)
         except (RuntimeError, UserError):
             rows = []
             for sample in x:
                 with torch.enable_grad():
                     f = self._outputs(sample[None])[0, j]
-                rows.append(_gradients(f, [self.parameters[name] for name in own]))
-            return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(own)}
+                rows.append(_gradients(f, [self.parameters[name] for name in others]))
+            return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(others)}
 
 
 def distances(some: ByName, others: ByName) -> np.ndarray:
@@ -316,13 +317,13 @@ def distances(some: ByName, others: ByName) -> np.ndarray:
 
 def norms(gradients: ByName) -> np.ndarray:
     """Norms of all gradients of each sample, of all outputs together, (n,)."""
-    squared = [g.squares() for each in gradients.values() for g in each]
+    squared = [g.squares() for by_output in gradients.values() for g in by_output]
     return torch.stack(squared).sum(0).sqrt().cpu().numpy()
 
 
 def of_rows(gradients: ByName, index: Tensor) -> ByName:
-    """Those of some of the samples."""
-    return {name: [g.rows(index) for g in each] for name, each in gradients.items()}
+    """The gradients of some of the samples."""
+    return {name: [g.rows(index) for g in by_output] for name, by_output in gradients.items()}
 
 
 class _Precisions(TorchDispatchMode):
@@ -336,9 +337,9 @@ class _Precisions(TorchDispatchMode):
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        for given in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(given, Tensor) and given.is_floating_point():
-                self.kinds.add(given.dtype)
+        for value in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(value, Tensor) and value.is_floating_point():
+                self.kinds.add(value.dtype)
         return result
 
 
@@ -350,15 +351,15 @@ def _of_results(f: Tensor, uses: list[_Use]) -> list[Tensor]:
 def _gradients(
     f: Tensor, wanted: Sequence[Tensor], edges: Sequence[GradientEdge] | None = None
 ) -> list[Tensor]:
-    """Of a number with respect to each, zero where it does not depend on it; the graph is kept.
-    edges: where they stand in the graph, if they were changed later."""
+    """Gradients of a number with respect to each, zero where it does not depend on it; the graph is
+    kept. edges: where they stand in the graph, if they were changed later."""
     if not wanted or not f.requires_grad:
         return [torch.zeros_like(w) for w in wanted]
     try:
-        found = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
+        gradients = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
     except RuntimeError as error:  # such as checkpoints that only .backward() can use
         raise UserError(f"the module has no gradients that autograd can take: {error}") from error
-    return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+    return [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, wanted, strict=True)]
 
 
 def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor:

@@ -58,14 +58,14 @@ def dual(activation: Activation) -> Dual:
     for known, closed in CLOSED_FORMS.items():
         if activation is ACTIVATIONS[known]:
             return closed
-    found = _by_series(activation) or _by_quadrature(activation)
-    if not max(found.error) <= INEXACT:
+    numerical = _by_series(activation) or _by_quadrature(activation)
+    if not max(numerical.error) <= INEXACT:
         log.warning(
             "%s at infinite width is known only within %.0e, which counts in every verdict on κ. If"
             " it or a derivative of it jumps, name the points: Activation.kinks",
-            activation.title, max(found.error),
+            activation.title, max(numerical.error),
         )  # fmt: skip
-    return found
+    return numerical
 
 
 def one_minus_cosine(theta: np.ndarray) -> np.ndarray:
@@ -131,8 +131,8 @@ def _by_series(activation: Activation) -> Dual | None:
 
     value, slope = (functools.partial(difference, quotient) for quotient in quotients)
     # Horner's rule: two roundings a term, of a sum of positive coefficients
-    rounding = 2 * max(map(len, quotients)) * np.finfo(float).eps * max(1.0, whole)
-    return _dual(activation, value, slope, whole, 2 * EXACT + rounding)
+    summation = 2 * max(map(len, quotients)) * np.finfo(float).eps * max(1.0, whole)
+    return _dual(activation, value, slope, whole, 2 * EXACT + summation)
 
 
 def _by_quadrature(activation: Activation) -> Dual:

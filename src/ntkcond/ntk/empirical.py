@@ -21,7 +21,7 @@ from ntkcond.run.errors import UserError
 WIDTH = 16  # of the widest tile, in multiples of its height
 
 
-class Tile(NamedTuple):
+class KernelTile(NamedTuple):
     """K[rows, columns]; the next tile reuses the memory of `values`. Columns end at the last of
     the rows or before the first."""
 
@@ -51,7 +51,7 @@ def _tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
         yield from ((rows, slice(*columns)) for columns in zip(starts, stops, strict=True))
 
 
-def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iterator[Tile]:
+def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iterator[KernelTile]:
     """The tiles of K on and below the diagonal, row by row; what they have of K above it, in the
     square on the diagonal, is exactly symmetric.
 
@@ -72,7 +72,7 @@ def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iter
         if columns.stop == rows.stop:  # the two halves of a matrix product round differently
             square = values[:, -shape[0] :]
             square[:] = functions.tril(square) + functions.tril(square, k=-1).T
-        yield Tile(rows, columns, values)
+        yield KernelTile(rows, columns, values)
 
 
 def _accumulate(
@@ -158,8 +158,8 @@ def ntk_product(
     parts = [slice(start, start + rows) for start in range(0, len(x) or 1, rows)]
     sums = None
     for part in parts:
-        own = [_weighted(layer, v[part]) for layer in gradients(x[part])]
-        sums = own if sums is None else [a + b for a, b in zip(sums, own, strict=True)]
+        part_sums = [_weighted(layer, v[part]) for layer in gradients(x[part])]
+        sums = part_sums if sums is None else [a + b for a, b in zip(sums, part_sums, strict=True)]
     sums = [joined(total) for total in sums]
     return xp(x).concat([
         sum(_inner(layer, total) for layer, total in zip(gradients(x[part]), sums, strict=True))

@@ -49,7 +49,7 @@ def g(theta: ArrayLike) -> np.ndarray:
 def products(
     theta: ArrayLike, network: MLP, weight_variance: float = 1.0, angle_error: float = 0.0
 ) -> Products:
-    """Of two inputs of norm 1 at an angle θ, at infinite width, elementwise on [0, π].
+    """Inner products for two inputs of norm 1 at an angle θ at infinite width. theta: in [0, π].
 
     Θ = Σₗ Sˡ Πₗ′ χˡ′(θˡ′), l = 0..L, l′ = l..L−1, Sˡ = ‖αˡ‖² cos θˡ + β², χ(θ) = c E[σ′(u) σ′(v)]
     (Jacot et al., 2018, Thm 1, in the paper's convention, the last layer not scaled; for ReLU
@@ -123,7 +123,7 @@ def infinite_width_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases
     where the network is not linear, it is the NTK of x/‖x‖; raises UserError unless every row has
     norm 1, up to float32's rounding.
-    `rounding` bounds its error. Extra memory: some bands of rows.
+    `entry_error` bounds its error. Extra memory: some bands of rows.
 
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["linear"], depth=1, width=np.inf)
@@ -190,9 +190,9 @@ def _angles(
     rows: slice,
     then: Callable[[np.ndarray, slice], None] = lambda theta, rows: None,
 ) -> np.ndarray:
-    """Of a band of rows of norm 1 with all rows up to its end; right below the diagonal. Some rows
-    at a time on all threads: NumPy's functions do not hold the interpreter's lock. then: what is
-    done with them in place.
+    """Angles between a band of rows of norm 1 and all rows up to its end; right below the diagonal.
+    Some rows at a time on all threads: NumPy's functions do not hold the interpreter's lock. then:
+    what is done with them in place.
 
     Those of near parallel or opposite rows by their difference and sum (Kahan, 2006): the arc
     cosine of a cosine c has √(1 − c²) times its accuracy."""
@@ -232,7 +232,7 @@ def smallest_angle(x: np.ndarray, network: MLP) -> float:
     return float(smallest)
 
 
-def rounding(network: MLP, features: int) -> float:
+def entry_error(network: MLP, features: int) -> float:
     """e: a bound on the error of `infinite_width_ntk`, |δK_ij| ≤ e √(K_ii K_jj).
 
     Of the worst case, for closed forms: k products in any order have an error of k u at most,

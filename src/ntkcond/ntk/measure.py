@@ -67,9 +67,9 @@ def _of_seed(
         ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
 
         def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
-            found = ntk(samples, network)
-            error = infinite_width_error(network, samples.shape[1], diagonal(found))
-            return found, error
+            matrix = ntk(samples, network)
+            error = infinite_width_error(network, samples.shape[1], diagonal(matrix))
+            return matrix, error
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
         angle = smallest_angle(network.layer_gradients(put(distinct, device), weights))
@@ -100,19 +100,19 @@ def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
     theta = np.linspace(0, math.pi, 361)
     phi = gradient_angle(theta, network)
     nearest = theta >= math.radians(closest)
-    found = float(gradient_angle(math.radians(closest), network))
-    if (phi[nearest] < found - 1e-6).any():
-        found = infinite_width.smallest_angle(distinct[distinct.any(axis=1)], network)
-    return math.degrees(found)
+    smallest = float(gradient_angle(math.radians(closest), network))
+    if (phi[nearest] < smallest - 1e-6).any():
+        smallest = infinite_width.smallest_angle(distinct[distinct.any(axis=1)], network)
+    return math.degrees(smallest)
 
 
 def infinite_width_error(network: MLP, features: int, squared_norms: np.ndarray) -> KernelError:
-    """Of `infinite_width_ntk`, by `ntkcond.ntk.infinite_width.rounding`. squared_norms: its
-    diagonal, (n,). Proved for closed forms, whose elementary functions are taken as good to a few
-    units of rounding; else estimated."""
+    """The error of `infinite_width_ntk`, by `ntkcond.ntk.infinite_width.entry_error`.
+    squared_norms: its diagonal, (n,). Proved for closed forms, whose elementary functions are taken
+    as good to a few units of rounding; else estimated."""
     closed = network.is_linear or max(dual(network.activation).error) == 0
     # |δK_ij| ≤ e √(K_ii K_jj), so ‖δK‖ ≤ e tr K; and entries that underflow
-    error = infinite_width.rounding(network, features) * float(squared_norms.sum()) + TINY * len(
+    error = infinite_width.entry_error(network, features) * float(squared_norms.sum()) + TINY * len(
         squared_norms
     )
     return KernelError.of_matrix(error, PROVED if closed else ESTIMATED)

@@ -1,8 +1,8 @@
 """The NTK of any torch.nn.Module, and its condition number with a verdict.
 
 K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J, in float64. The
-layers of `ntkcond.ntk.layer_gradients` need one backward pass for all samples together; what is
-left, such as a weight that is used elsewhere as well, is differentiated sample by sample
+layers of `ntkcond.ntk.per_sample_gradients` need one backward pass for all samples together. What
+is left, such as a weight that is used elsewhere as well, is differentiated sample by sample
 (`ntkcond.ntk.differentiated`).
 """
 
@@ -84,26 +84,26 @@ def condition_number(
     >>> network = torch.nn.Sequential(
     ...     torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
     ... )
-    >>> kappa = ntkcond.condition_number(network, torch.randn(20, 5))
-    >>> kappa.verdict, kappa.grade
+    >>> spectrum = ntkcond.condition_number(network, torch.randn(20, 5))
+    >>> spectrum.verdict, spectrum.grade
     ('resolved', 'estimated')
     """
     if isinstance(module, nn.Module):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
-        given = kernel(module, x, **options)
+        ntk = kernel(module, x, **options)
     elif x is not None or options:
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        given = _given(module, error)
-    bound = Bound(products=given.error + error, kinks=given.kinks)
-    found = spectrum(given.matrix, KernelError({given.grade: bound}), given.rank_bound)
-    if found.lambda_min < -found.error:
+        ntk = _as_kernel(module, error)
+    bound = Bound(products=ntk.error + error, kinks=ntk.kinks)
+    computed = spectrum(ntk.matrix, KernelError({ntk.grade: bound}), ntk.rank_bound)
+    if computed.lambda_min < -computed.error:
         raise UserError(
-            f"the matrix is no NTK: λ_min = {found.lambda_min:.4g} is below zero by more than its"
-            f" error, {found.error:.2g}, but every NTK is positive semi-definite"
+            f"the matrix is no NTK: λ_min = {computed.lambda_min:.4g} is below zero by more than"
+            f" its error, {computed.error:.2g}, but every NTK is positive semi-definite"
         )
-    return found
+    return computed
 
 
 def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
@@ -117,7 +117,7 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     >>> pair.first, pair.second, round(pair.angle_deg, 6)
     (0, 1, 60.0)
     """
-    matrix = _given(kernel).matrix
+    matrix = _as_kernel(kernel).matrix
     norms = np.sqrt(matrix.diagonal())
     index = np.flatnonzero(norms)
     if len(index) < 2:
@@ -130,15 +130,15 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     return ClosestPair(angle, i, j, len(matrix) - len(index))
 
 
-def _given(kernel: Kernel | np.ndarray, allowed: float = 0.0) -> Kernel:
+def _as_kernel(kernel: Kernel | np.ndarray, allowed: float = 0.0) -> Kernel:
     """A matrix as a kernel; its error is that of entries rounded to a type below float64. allowed:
     by how much its diagonal may be below zero."""
     if isinstance(kernel, Kernel):
         return kernel
-    given = kernel.detach().cpu().numpy() if isinstance(kernel, Tensor) else np.asarray(kernel)
-    if given.dtype.kind not in "fiu":
-        raise UserError(f"an NTK is a matrix of real numbers, not of {given.dtype}")
-    matrix = given.astype(np.float64)
+    entries = kernel.detach().cpu().numpy() if isinstance(kernel, Tensor) else np.asarray(kernel)
+    if entries.dtype.kind not in "fiu":
+        raise UserError(f"an NTK is a matrix of real numbers, not of {entries.dtype}")
+    matrix = entries.astype(np.float64)
     if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
@@ -147,8 +147,8 @@ def _given(kernel: Kernel | np.ndarray, allowed: float = 0.0) -> Kernel:
         raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
-    rough = given.dtype.kind == "f" and np.finfo(given.dtype).eps > np.finfo(np.float64).eps
-    error = np.finfo(given.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
+    rough = entries.dtype.kind == "f" and np.finfo(entries.dtype).eps > np.finfo(np.float64).eps
+    error = np.finfo(entries.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
     return Kernel(matrix, float(error), len(matrix), (), (), grade=PROVED)
 
 
@@ -222,29 +222,29 @@ def kernel(
 
 def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
     """Names of the parameters; refuses those that have no real gradient."""
-    found = dict(module.named_parameters())
-    first = {id(p): name for name, p in found.items()}
+    named = dict(module.named_parameters())
+    first = {id(p): name for name, p in named.items()}
     every = [(name, first[id(p)]) for name, p in module.named_parameters(remove_duplicate=False)]
-    for name, p in found.items():
+    for name, p in named.items():
         if nn.parameter.is_lazy(p):
             raise UserError(f"{name} has no shape yet: call the module on a sample first")
         if p.is_complex():
             raise UserError(f"{name} is complex: only real parameters have an NTK here")
     if wanted is None:
-        names = tuple(name for name, p in found.items() if p.requires_grad)
+        names = tuple(name for name, p in named.items() if p.requires_grad)
         if not names:
             raise UserError("no parameter of the module requires a gradient: name some")
     else:
         words = [wanted] if isinstance(wanted, str) else list(wanted)
         for word in words:
             if not any(_is_within(name, word) for name, _ in every):
-                raise UserError(f"the module has no parameter {word!r}. It has {', '.join(found)}")
-        chosen = {own for name, own in every if any(_is_within(name, word) for word in words)}
-        names = tuple(name for name in found if name in chosen)
+                raise UserError(f"the module has no parameter {word!r}. It has {', '.join(named)}")
+        chosen = {owner for name, owner in every if any(_is_within(name, word) for word in words)}
+        names = tuple(name for name in named if name in chosen)
         if not names:
             raise UserError("parameters is empty: name some, or leave it out for all")
     for name in names:
-        if not found[name].is_floating_point():
+        if not named[name].is_floating_point():
             raise UserError(f"{name} has whole numbers: a gradient needs real ones")
     return names
 
@@ -301,8 +301,8 @@ def _outputs(wanted: int | str | None, count: int) -> range:
             " the sum of their NTKs, or output='all' for one NTK of all"
         )
     position = 0 if wanted is None else wanted
-    given = isinstance(position, int | np.integer) and not isinstance(position, bool)
-    if not given or int(position) not in range(count):
+    is_integer = isinstance(position, int | np.integer) and not isinstance(position, bool)
+    if not is_integer or int(position) not in range(count):
         raise UserError(f"output={wanted!r}: it must be 0 to {count - 1}, 'trace' or 'all'")
     return range(int(position), int(position) + 1)
 
@@ -323,20 +323,20 @@ def gram(
     together = rows_kept // at_once  # parts
     pairs = [(a, b) for a, b in product(range(len(outputs)), repeat=2) if whole or a == b]
 
-    def add(rows: slice, own: ByName, columns: slice, other: ByName) -> None:
-        for name, (a, b) in product(own, pairs):
+    def add(rows: slice, gradients: ByName, columns: slice, other: ByName) -> None:
+        for name, (a, b) in product(gradients, pairs):
             place = (rows, a, columns, b) if whole else (rows, 0, columns, 0)
-            matrix[place] += own[name][a].gram(other[name][b])
+            matrix[place] += gradients[name][a].gram(other[name][b])
 
     def fill(start: int) -> None:  # so that gradients are gone before the next
         kept = [(rows, differentiated(x[rows], outputs)) for rows in parts[start:][:together]]
-        for i, (rows, own) in enumerate(kept):
+        for i, (rows, gradients) in enumerate(kept):
             for columns, other in kept[: i + 1]:
-                add(rows, own, columns, other)
+                add(rows, gradients, columns, other)
         for columns in parts[:start]:
             other = differentiated(x[columns], outputs)
-            for rows, own in kept:
-                add(rows, own, columns, other)
+            for rows, gradients in kept:
+                add(rows, gradients, columns, other)
 
     for start in range(0, len(parts), together):
         fill(start)
@@ -405,14 +405,14 @@ def _at_ties(
 ) -> np.ndarray:
     """How often the gradient of a sample becomes another where its ties are decided the other way,
     (n,). near: by how much rounding may change each; reach: of `reaches`."""
-    found = np.zeros(len(x), dtype=np.int64)
+    changes = np.zeros(len(x), dtype=np.int64)
     if reach is None:
-        return found + 1
+        return changes + 1
     for odd in (False, True):
         with Swapped(reach, odd):
             swapped = differentiated(x, outputs)
-        found += ~(distances(gradients, swapped) <= near)
-    return found
+        changes += ~(distances(gradients, swapped) <= near)
+    return changes
 
 
 def _compare_batches(

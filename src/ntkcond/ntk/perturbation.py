@@ -239,8 +239,8 @@ class Swapped(TorchDispatchMode):
     def _by_rank(self, z: Tensor, schema: Any, args: tuple, kwargs: dict) -> Tensor:
         """1 of what is to become smaller, −1 of what is to become larger."""
         names = [a.name for a in schema.arguments]
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        dims = given.get("dim", -1 if "dim" in names else None)
+        passed = {**dict(zip(names, args, strict=False)), **kwargs}
+        dims = passed.get("dim", -1 if "dim" in names else None)
         if dims is None or dims == []:
             dims = list(range(z.ndim))
         dims = [dims] if isinstance(dims, int) else list(dims)
@@ -284,18 +284,18 @@ def reach_of(run: Callable[[], Tensor], plain: Tensor) -> float:
 def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None:
     """By how much rounding may have moved what each operation chooses from; None where both runs
     differ in their operations."""
-    found = []
+    moved = []
     if len(plain.choices) != len(perturbed.choices):
         return None
-    for here, there in zip(plain.choices, perturbed.choices, strict=True):
-        if here.name != there.name or here.values.shape != there.values.shape:
+    for before, after in zip(plain.choices, perturbed.choices, strict=True):
+        if before.name != after.name or before.values.shape != after.values.shape:
             return None
-        away = (there.values - here.values).abs()
+        away = (after.values - before.values).abs()
         rows = away.ndim > 0 and len(away) == samples
         dims = tuple(range(1, away.ndim)) if rows else tuple(range(away.ndim))
         reach = away.amax(dims, keepdim=True) if dims and away.numel() else away
-        found.append(MARGIN / COARSER * reach)
-    return found
+        moved.append(MARGIN / COARSER * reach)
+    return moved
 
 
 def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
@@ -305,10 +305,10 @@ def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
     total = torch.zeros(samples, dtype=torch.int64)
     if len(plain.distances) != len(perturbed.distances):
         return total + 1
-    for here, there in pairs:
-        if here.name != there.name or here.values.shape != there.values.shape:
+    for before, after in pairs:
+        if before.name != after.name or before.values.shape != after.values.shape:
             return total + 1
-        a, b = (v.double() for v in (here.values, there.values))
+        a, b = (v.double() for v in (before.values, after.values))
         rows = a.ndim > 0 and len(a) == samples
         a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
         reach = (b - a).abs().amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)

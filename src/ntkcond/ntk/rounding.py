@@ -44,19 +44,20 @@ AT_ONCE = 512  # samples: more pass in parts, which keep within a cache
 
 
 class Bound(NamedTuple):
-    """Of an NTK's error. features: on ‖δΦ‖_F, squared; products: on the norm of what the rounding
-    of products adds to K; kinks: gates that may be on either side. Those of samples add up."""
+    """Bounds on an NTK's error. features: on ‖δΦ‖_F, squared; products: on the norm of what the
+    rounding of products adds to K; kinks: gates that may be on either side. Those of samples add
+    up."""
 
     features: float = 0.0
     products: float = 0.0
     kinks: int = 0
 
     def joined(self, other: "Bound") -> "Bound":
-        """Of the samples of both."""
+        """Bounds for the samples of both."""
         return Bound(*(a + b for a, b in zip(self, other, strict=True)))
 
     def norm(self, largest: float) -> float:
-        """Of ‖δK‖. largest: a bound on the largest eigenvalue of the computed matrix."""
+        """A bound on ‖δK‖. largest: a bound on the largest eigenvalue of the computed matrix."""
         moved = math.sqrt(self.features)
         size = math.sqrt(max(largest, 0.0) + self.products)
         return self.products + (2 * size + moved) * moved
@@ -73,12 +74,12 @@ class KernelError:
     zero_gradients: int = 0
 
     def joined(self, other: "KernelError") -> "KernelError":
-        """Of the samples of both: bounds add up."""
+        """The error for the samples of both: bounds add up."""
         both = {g: self.bounds[g].joined(other.bounds[g]) for g in self.bounds if g in other.bounds}
         return KernelError(both, self.zero_gradients + other.zero_gradients)
 
     def scaled(self, factor: float, added: float = 0.0) -> "KernelError":
-        """Of factor times K; added: to the error of its products."""
+        """The error of factor times K; added: to the error of its products."""
         bounds = {
             grade: Bound(factor * b.features, factor * b.products + added, b.kinks)
             for grade, b in self.bounds.items()
@@ -87,7 +88,7 @@ class KernelError:
 
     @classmethod
     def of_matrix(cls, error: float, grade: str = PROVED) -> "KernelError":
-        """Of a matrix whose error has at most this norm."""
+        """The error of a matrix, at most this in norm."""
         return cls({grade: Bound(products=error)})
 
 
@@ -210,7 +211,7 @@ def _largest(a: Array) -> np.ndarray:
 
 
 class _Error(NamedTuple):
-    """Of a vector of m entries of each of n samples: its norm, `size` (n,), and its error.
+    """The norm `size` (n,) of a vector of m entries of each of n samples, and its error.
 
     worst: a bound on the norm of the error, (n,). certain: what of it no model makes smaller, (n,).
     noise: of the model, (passes, n, m) float32 in units of `unit`, (n,). rounded: under the model,
@@ -244,11 +245,11 @@ class _Size(NamedTuple):
 
 
 class _Arrived(NamedTuple):
-    """An `_Error` of a product with W. each: bounds on the error of every entry, by grade. noisy:
-    whether there is noise, (n,)."""
+    """An `_Error` of a product with W. entrywise: bounds on the error of every entry, by grade.
+    noisy: whether it has noise, (n,)."""
 
     error: _Error
-    each: dict[str, np.ndarray]
+    entrywise: dict[str, np.ndarray]
     noisy: np.ndarray
 
 
@@ -263,7 +264,7 @@ class _Pass:
         self.random = np.random.default_rng(0)
 
     def exact(self, size: np.ndarray, like: Array) -> _Error:
-        """Of vectors without an error. like: (…, m) float32."""
+        """No error: vectors of these norms. like: (…, m) float32."""
         none = np.zeros(len(size))
         noise = xp(like).zeros(
             (self.passes, len(size), like.shape[-1]), dtype=like.dtype, device=like.device
@@ -271,7 +272,7 @@ class _Pass:
         return _Error(size, none, none, noise, none, none)
 
     def product(self, before: _Error, w: _Weights, back: bool) -> _Arrived:
-        """Of α Wᵀ, or back of δ W, from that of α or δ."""
+        """The error of α Wᵀ, or back of δ W, from that of α or δ."""
         single = w.single if back else w.single.T
         terms, m = single.shape
         longest = w.columns if back else w.rows
@@ -299,11 +300,11 @@ class _Pass:
         if back:
             return _Arrived(error, {}, steps > 0)
         largest = _top(noise)
-        each = {
+        entrywise = {
             PROVED: np.minimum(worst, longest * (before.worst + roundings) + flushed),
             MODEL: LAMBDA * largest * unit + certain,
         }
-        return _Arrived(error, each, largest > 0)
+        return _Arrived(error, entrywise, largest > 0)
 
     def _signs(self, n: int, m: int, like: Array) -> Array:
         """Random signs, (passes, n, m) float32."""
@@ -320,21 +321,22 @@ class _Pass:
         steepest = _largest(slope) / self.scale + (TINY if self.shape.bend else 0.0)
         kinks: dict[str, list[_Kink]] = {}
         most: dict[str, np.ndarray] = {}
-        for grade, each in arrived.each.items():
-            kinks[grade], most[grade] = [], steepest + self._bent(steepest, each)
+        for grade, bound in arrived.entrywise.items():
+            kinks[grade], most[grade] = [], steepest + self._bent(steepest, bound)
         for place, jump, side in self.shape.jumps:
             distance = xp(z).abs(z - place if place else z)
             closest = to_numpy(xp(z).min(distance, axis=1))
-            for grade, each in arrived.each.items():
-                rows = np.flatnonzero((closest <= each) & (each > 0))
+            for grade, bound in arrived.entrywise.items():
+                rows = np.flatnonzero((closest <= bound) & (bound > 0))
                 if len(rows):
-                    which, columns = np.nonzero(to_numpy(distance)[rows] <= each[rows, None])
+                    which, columns = np.nonzero(to_numpy(distance)[rows] <= bound[rows, None])
                     kinks[grade].append(_Kink(jump, rows[which], columns))
                     most[grade][rows] = np.maximum(most[grade][rows], side)
         flat, bends = self.network.activation.flat, {}
         if flat < math.inf:
             bends = {
-                g: ~(abs(z) - put(e, z.device)[:, None] > flat) for g, e in arrived.each.items()
+                g: ~(abs(z) - put(e, z.device)[:, None] > flat)
+                for g, e in arrived.entrywise.items()
             }
         if not self.shape.bend:  # nothing else asks for the noise
             arrived = arrived._replace(error=arrived.error._replace(noise=arrived.error.noise[:0]))
@@ -349,22 +351,23 @@ class _Pass:
         relative = _single(slope / put(safe, slope.device)[:, None])
         return relative, np.where(largest > 0, safe, 0.0), steepest
 
-    def _bent(self, steepest: np.ndarray, each: np.ndarray) -> np.ndarray:
+    def _bent(self, steepest: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """By how much |σ′| may grow where a preactivation moves so far."""
         with np.errstate(over="ignore", invalid="ignore"):
-            relative = np.expm1(self.shape.relative * each) * steepest
-        relative = np.where(each > 0, relative, 0.0)
-        return np.fmin(self.shape.bend * each, relative)
+            relative = np.expm1(self.shape.relative * moved) * steepest
+        relative = np.where(moved > 0, relative, 0.0)
+        return np.fmin(self.shape.bend * moved, relative)
 
     def activated(self, gate: "_Gate", noise: Array, value: Array) -> _Error:
-        """Of a layer's output, value: (n, m), with a bias (n, m + 1). noise: that has arrived."""
+        """The error of a layer's output, value: (n, m), with a bias (n, m + 1). noise: that has
+        arrived."""
         size, error = row_norms(value), gate.arrived.error
         rounded = ELEMENTARY * UNIT_ROUNDOFF * size
         flushed = np.where(gate.most[PROVED] > 0, math.sqrt(value.shape[1]) * TINY, 0.0)
         worst = self.scale * gate.most[PROVED] * error.worst + rounded + flushed
         certain = self.scale * gate.most[MODEL] * error.certain + flushed
         for kink in gate.kinks[MODEL]:  # which stops the noise
-            reach = kink.jump * gate.arrived.each[MODEL]
+            reach = kink.jump * gate.arrived.entrywise[MODEL]
             certain += self.scale * reach * np.bincount(kink.rows, minlength=len(size))
         noise, unit = noise * gate.relative, error.unit * gate.unit
         noise, unit, lost = _in_range(noise, unit, gate, gate.arrived.noisy)
@@ -374,8 +377,8 @@ class _Pass:
         return _Error(size, worst, certain, noise, unit, rounded)
 
     def returned(self, gate: "_Gate", came: _Arrived, arriving: Array, delta: Array) -> _Error:
-        """Of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
-        n, shape, own = len(delta), self.shape, gate.arrived
+        """The error of δ = σ′ arriving. arriving: (n, m), or one row for all; delta: (n, m)."""
+        n, shape, forward = len(delta), self.shape, gate.arrived
         arrived, size = row_norms(arriving), row_norms(delta)
         arrived = np.broadcast_to(arrived, (n,))
         rounded = 2 * ELEMENTARY * UNIT_ROUNDOFF * size
@@ -390,17 +393,17 @@ class _Pass:
                 errors[grade] += self.scale * kink.norm(arriving, n)
         errors[PROVED] += rounded
         if shape.bend:
-            each = own.each[PROVED]
+            bound = forward.entrywise[PROVED]
             with np.errstate(over="ignore", invalid="ignore"):
-                relative = np.where(each > 0, np.expm1(shape.relative * each), 0.0)
+                relative = np.where(bound > 0, np.expm1(shape.relative * bound), 0.0)
             bent = arriving * gate.bends.get(PROVED, 1)
-            moved = np.minimum(own.error.worst * _largest(bent), each * row_norms(bent))
+            moved = np.minimum(forward.error.worst * _largest(bent), bound * row_norms(bent))
             errors[PROVED] += np.fmin(self.scale * shape.bend * moved, relative * size)
         noise, unit = came.error.noise * gate.relative, came.error.unit * gate.unit
         noisy = came.noisy
         if shape.bend:
             noise, unit = self._with_bend(gate, arriving, noise, unit)
-            noisy = noisy | (own.noisy & (arrived > 0))
+            noisy = noisy | (forward.noisy & (arrived > 0))
         noise, unit, lost = _in_range(noise, unit, gate, noisy)
         certain = np.where(lost, math.inf, errors[MODEL])
         return _Error(size, errors[PROVED], certain, noise, unit, rounded)
@@ -418,11 +421,11 @@ class _Pass:
             steep = arriving * functions.clip(bend, 0, limit)
         largest = np.broadcast_to(_largest(steep), unit.shape)
         safe = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-        own = error.unit * np.where(largest > 0, safe, 0.0)
-        joint = np.maximum(unit, own)
+        bend_unit = error.unit * np.where(largest > 0, safe, 0.0)
+        joint = np.maximum(unit, bend_unit)
         joint = np.where((joint > 0) & np.isfinite(joint), joint, 1.0)
         turned = error.noise * _single(steep / put(safe.copy(), steep.device)[:, None])
-        turned *= _column(own / joint, turned)
+        turned *= _column(bend_unit / joint, turned)
         return noise * _column(unit / joint, noise) + turned, joint
 
 
@@ -434,7 +437,7 @@ class _Kink(NamedTuple):
     columns: np.ndarray
 
     def norm(self, arriving: Array, n: int) -> np.ndarray:
-        """Of jump times what arrives there, of each sample; (n,)."""
+        """The norm of jump times what arrives there, for each sample; (n,)."""
         rows = self.rows if len(arriving) == n else np.zeros_like(self.rows)
         values = to_numpy(arriving)[rows, self.columns]
         return np.sqrt(np.bincount(self.rows, (self.jump * values) ** 2, minlength=n))
@@ -506,7 +509,7 @@ def layer_gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithEr
     """`gradients_with_error`; by layers also of a linear network (`MLP.layer_gradients`)."""
     known = [_prepared(w) for w in weights]
 
-    def of(x: Array) -> tuple[list[LayerGradient], KernelError]:
+    def factors_with_error(x: Array) -> tuple[list[LayerGradient], KernelError]:
         parts = [slice(start, start + AT_ONCE) for start in range(0, len(x), AT_ONCE)]
         factors, error = _of_part(network, x[parts[0]], weights, known)
         if len(parts) == 1:
@@ -522,7 +525,7 @@ def layer_gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithEr
                     room.backward[part] = layer.backward
         return whole, error
 
-    return of
+    return factors_with_error
 
 
 def _room(layer: LayerGradient, n: int) -> LayerGradient:
@@ -583,9 +586,9 @@ def _collected(
             squared += (of_a * d.norm + a.norm * of_d + of_a * of_d) ** 2
             size = (a.norm * d.norm) ** 2
             lengths = [p.shape[1] for p in factor if p is not None]
-            each = _rounding_of_products(grade, lengths, len(forward))
+            relative = _rounding_of_products(grade, lengths, len(forward))
             flushed = lengths[0] * d.norm**2 + lengths[-1] * a.norm**2 + 1
-            products += float((each * size + TINY * np.where(size > 0, flushed, 0.0)).sum())
+            products += float((relative * size + TINY * np.where(size > 0, flushed, 0.0)).sum())
             if grade == PROVED:
                 gone &= (a.norm + of_a == 0) | (d.norm + of_d == 0)  # their product may underflow
         bounds[grade] = Bound(
@@ -595,9 +598,9 @@ def _collected(
 
 
 def _rounding_of_products(grade: str, lengths: Sequence[int], layers: int) -> float:
-    """Of an entry of (A Aᵀ) ∘ (Δ Δᵀ), relative to the norms in it, with that of the sum of layers;
-    under the model, of the matrix relative to the sum of these norms' squares, each entry below the
-    diagonal standing in two places."""
+    """The rounding of an entry of (A Aᵀ) ∘ (Δ Δᵀ), relative to the norms in it, with that of the
+    sum of layers; under the model, of the matrix relative to the sum of these norms' squares, each
+    entry below the diagonal standing in two places."""
     if grade == PROVED:
         return (sum(lengths) + layers + 4) * UNIT_ROUNDOFF
     roots = sum(math.sqrt(k) for k in lengths) + math.sqrt(layers) + 4
@@ -614,7 +617,7 @@ def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
     d, transposed = len(factor), factor.T
     diagonal = network.depth == 0 or network.trainable == "first"
 
-    def of(x: Array) -> tuple[list[LayerGradient], KernelError]:
+    def factors_with_error(x: Array) -> tuple[list[LayerGradient], KernelError]:
         inputs = network.with_bias(x)
         features = LayerGradient(inputs @ transposed, None)
         size, squares = row_norms(inputs), row_norms(features.forward) ** 2
@@ -630,7 +633,7 @@ def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
             )
         return [features], KernelError(bounds, int((size == 0).sum()))
 
-    return of
+    return factors_with_error
 
 
 def _stack_error(
@@ -655,17 +658,17 @@ def _stack_error(
             column = _scaled(arrived, row_norms(product.T), way.scale, len(product))
         for grade, errors in column.by_grade().error.items():
             moved = float(np.linalg.norm(errors))
-            own = (relative[layer][grade] + ELEMENTARY * UNIT_ROUNDOFF) * _norm(product)
-            step = (moved + own) * norms[layer]
+            rounded = (relative[layer][grade] + ELEMENTARY * UNIT_ROUNDOFF) * _norm(product)
+            step = (moved + rounded) * norms[layer]
             squared[grade] += step * step  # ** raises OverflowError
     functions = xp(factor)
     stack = functions.concat([p * n for p, n in zip(products, norms, strict=True)])
-    found = _norm(factor.T @ factor - stack.T @ stack)
+    residual = _norm(factor.T @ factor - stack.T @ stack)
     rows, total = len(stack) + len(factor), _norm(stack)
     largest = _largest_singular_value(factor)
     of_factor = {
-        PROVED: found + 2 * rows * UNIT_ROUNDOFF * total * total,
-        MODEL: found + 2 * LAMBDA * math.sqrt(rows) * UNIT_ROUNDOFF * total * largest,
+        PROVED: residual + 2 * rows * UNIT_ROUNDOFF * total * total,
+        MODEL: residual + 2 * LAMBDA * math.sqrt(rows) * UNIT_ROUNDOFF * total * largest,
     }
     return {grade: math.sqrt(value) for grade, value in squared.items()}, of_factor
 
@@ -673,7 +676,7 @@ def _stack_error(
 def _relative_errors(
     network: MLP, known: Sequence[_Weights], deltas: Sequence[Array]
 ) -> list[dict[str, float]]:
-    """Of the norms of δ¹ … δᴸ⁺¹, each a product of the weights behind it."""
+    """Relative errors of the norms of δ¹ … δᴸ⁺¹, each a product of the weights behind it."""
     way, width = _Pass(network, 1), int(network.width)
     vector = way.exact(np.ones(1), known[-1].single[:, :1])
     relative = [{PROVED: 0.0, MODEL: 0.0}]
@@ -687,7 +690,7 @@ def _relative_errors(
 
 
 def _scaled(arrived: _Error, size: np.ndarray, scale: float, m: int) -> _Error:
-    """Of a layer without an activation; m with its bias."""
+    """The error of a layer without an activation; m with its bias."""
     noise, rounded = arrived.noise, 4 * UNIT_ROUNDOFF * size
     if m > noise.shape[2]:
         noise = xp(noise).concat([noise, 0 * noise[..., :1]], axis=2)

@@ -56,7 +56,7 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Of an (n, n) NTK.
+    """The ends of the spectrum of an (n, n) NTK, its κ and their verdict.
 
     extremes: of the matrix as computed. kernel_error: how far that is from the exact NTK. n: rows.
     rank_bound: the exact NTK's rank is at most this, for certain. smallest_is_above: a proven lower
@@ -91,7 +91,7 @@ class Spectrum:
         return max(intervals, key=GRADES.index)
 
     def _intervals(self) -> dict[str, "_Interval"]:
-        """Of the exact eigenvalues, by grade."""
+        """Intervals that hold the exact λ_max and λ_min, by grade."""
         ends, above = self.extremes, self.smallest_is_above
         largest, smallest = ends.largest, ends.smallest
         if above is not None:
@@ -130,7 +130,7 @@ class Spectrum:
 
     @property
     def kappa(self) -> float:
-        """Of a singular NTK ∞; of an unresolved one its lower bound."""
+        """λ_max/λ_min; ∞ of a singular NTK, the lower bound of an unresolved one."""
         if self.verdict == RESOLVED:
             return self.lambda_max / self.lambda_min
         return self.kappa_lower
@@ -251,7 +251,7 @@ def extreme_eigenvalues(
 def _enclosures(
     kernel: np.ndarray, smallest: float, largest: float
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Intervals that hold λ_max and λ_min of a given matrix, for certain; None if none was found.
+    """Intervals that hold λ_max and λ_min of a given matrix, for certain; None without a proof.
 
     If A has a Cholesky factor in floating point, λ_min(A) ≥ −τ; if it has none, λ_min(A) ≤ τ, with
     τ = (n + 2) u tr A, for sums in any order (Rump, BIT Numerical Mathematics 46, 433, 2006;
@@ -269,7 +269,7 @@ def _enclosures(
 def _enclosed(
     kernel: np.ndarray, value: float, sign: float, trace: float, n: int
 ) -> tuple[float, float] | None:
-    """Of λ_min of ±K, computed as `value`; trace: of ±K."""
+    """An interval that holds λ_min of ±K, computed as `value`; trace: of ±K."""
 
     def slack(sigma: float) -> float:
         """τ of ±K − σI, with the rounding of the difference."""
@@ -308,8 +308,8 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     with timed("λ_max"):
         lambda_max, residual, _ = _largest(n, kernel.product, [lambda _: 0.0], basis=10)
     residual += backward_error(kernel)  # of the product that gives it
-    own = 3 * backward_error(kernel)
-    shift = kernel_error + own
+    solve_error = 3 * backward_error(kernel)
+    shift = kernel_error + solve_error
     kernel.add_to_diagonal(shift)
     if not _has_factor(kernel):
         raise UserError(
@@ -323,7 +323,7 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     with timed("λ_min"):
         inverse, inverse_residual, vector = _largest(n, kernel.solve, tolerances, basis=20)
     shifted = 1.0 / inverse
-    lambda_min, error = shifted - shift, own + shifted**2 * inverse_residual
+    lambda_min, error = shifted - shift, solve_error + shifted**2 * inverse_residual
     return Extremes(
         lambda_max, lambda_min, (lambda_max - residual, lambda_max + residual),
         (lambda_min - error, lambda_min + error), proved=False, norm=norm, vector=vector,
@@ -337,8 +337,8 @@ def _has_factor(kernel: Symmetric) -> bool:
 
 
 def singular_extremes(kernel: Symmetric) -> Extremes:
-    """Of a kernel that is known to be singular, so that λ_min of the exact one is 0. Otherwise as
-    `extreme_eigenvalues`, without a factor."""
+    """Extremes of a kernel that is known to be singular, so that λ_min of the exact one is 0.
+    Otherwise as `extreme_eigenvalues`, without a factor."""
     largest, residual, _ = _largest(kernel.n, kernel.product, [lambda _: 0.0], basis=10)
     error = backward_error(kernel) + residual
     return Extremes(largest, 0.0, (largest - error, largest + error), (-error, error), proved=False)
@@ -415,12 +415,12 @@ def diagonal(kernel: Array | Symmetric) -> np.ndarray:
     return to_numpy(xp(kernel).linalg.diagonal(kernel))
 
 
-def with_proof(found: Spectrum, kernel: Symmetric) -> Spectrum:
+def with_proof(computed: Spectrum, kernel: Symmetric) -> Spectrum:
     """With `smallest_is_above`, the proven lower bound on λ_min of the same kernel, overwritten.
     NaN where there is no proof: then κ is unresolved."""
-    margin = found.extremes.error + backward_error(kernel)  # so that a factor exists
-    bound = smallest_is_above(kernel, found.lambda_min - margin)
-    return replace(found, smallest_is_above=math.nan if bound is None else bound)
+    margin = computed.extremes.error + backward_error(kernel)  # so that a factor exists
+    bound = smallest_is_above(kernel, computed.lambda_min - margin)
+    return replace(computed, smallest_is_above=math.nan if bound is None else bound)
 
 
 class LinearFactor(NamedTuple):
@@ -441,7 +441,7 @@ def linear_size(x: Array, factor: LinearFactor) -> float:
     return factor.norm * float(xp(x).linalg.matrix_norm(x))
 
 
-def rounding(network: MLP, features: int) -> float:
+def relative_error(network: MLP, features: int) -> float:
     """e: an estimate of the relative error of the entries of a linear network's Φ, 4 √k u for each
     stage of k terms (`MLP.rounding_stages`). For `nonzero_spectrum`, which decides no verdict."""
     stages, longest_sum = network.rounding_stages(features)
@@ -451,14 +451,14 @@ def rounding(network: MLP, features: int) -> float:
 def nonzero_spectrum(
     network: MLP, x: Array, factor: LinearFactor
 ) -> dict[str, float | int | np.ndarray]:
-    """Of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero eigenvalue with its error, κ,
-    and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
+    """The non-zero spectrum of a linear network's K = Φ Φᵀ, from Φ: rank, smallest non-zero
+    eigenvalue with its error, κ, and `nonzero_eigenvalues`, padded with NaN to min(n, d) entries.
 
-    x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for `rounding` times
-    ‖X‖ ‖R‖; Φ itself may be much smaller.
+    x: its inputs, with their bias, (n, d) float64. The error of Φ is taken for
+    `relative_error` times ‖X‖ ‖R‖; Φ itself may be much smaller.
     """
     values, errors = nonzero_eigenvalues(
-        x @ factor.transposed, rounding(network, x.shape[1]) * linear_size(x, factor)
+        x @ factor.transposed, relative_error(network, x.shape[1]) * linear_size(x, factor)
     )
     some, missing = len(values) > 0, min(x.shape) - len(values)
     return {

@@ -16,7 +16,7 @@ from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.jobs.architecture import need
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import seen_as
-from ntkcond.networks.modules import builder, drawn, own
+from ntkcond.networks.modules import builder, builder_of_file, drawn
 from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -46,7 +46,7 @@ def main(arguments: Namespace) -> None:
     sizes = n, len(x), features, max(a.depths), a.width, pixels
     require_memory(need(*sizes), device)
     inputs = torch.from_numpy(x[: blocks * n]).reshape(blocks, n, *shape)
-    built = own(a.file) if a.file else builder(a.architecture, a.bias)
+    built = builder_of_file(a.file) if a.file else builder(a.architecture, a.bias)
     points = list(product(a.activations, a.depths, a.seeds))
 
     def rows() -> Iterator[list[dict]]:
@@ -73,14 +73,15 @@ def main(arguments: Namespace) -> None:
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
     ntk = kernel(module, samples)
-    kappa = condition_number(ntk)
+    spectrum = condition_number(ntk)
     flat = samples.numpy().reshape(len(samples), -1)
     distinct = first_of_each(flat)
     among = ntk.matrix[np.ix_(distinct, distinct)]
     pairs = np.count_nonzero(among.diagonal()) > 1
     return {
-        "kappa": kappa.kappa, "kappa_lower": kappa.kappa_lower, "verdict": kappa.verdict,
-        "grade": kappa.grade, "lambda_max": kappa.lambda_max, "lambda_min": kappa.lambda_min,
+        "kappa": spectrum.kappa, "kappa_lower": spectrum.kappa_lower,
+        "verdict": spectrum.verdict, "grade": spectrum.grade,
+        "lambda_max": spectrum.lambda_max, "lambda_min": spectrum.lambda_min,
         "min_angle_deg": closest_pair(among).angle_deg if pairs else math.nan,
     }  # fmt: skip
 

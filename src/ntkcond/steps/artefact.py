@@ -37,8 +37,8 @@ class Inputs(argparse.Action):
 
     def __call__(self, parser, namespace, values, option=None) -> None:
         name, *paths = values
-        given = getattr(namespace, self.dest) or {}
-        setattr(namespace, self.dest, {**given, name: [Path(path) for path in paths]})
+        earlier = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**earlier, name: [Path(path) for path in paths]})
 
 
 class Values(argparse.Action):
@@ -46,8 +46,8 @@ class Values(argparse.Action):
 
     def __call__(self, parser, namespace, values, option=None) -> None:
         name, _, text = values.partition("=")
-        given = getattr(namespace, self.dest) or {}
-        setattr(namespace, self.dest, {**given, name: json.loads(text)})
+        earlier = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**earlier, name: json.loads(text)})
 
 
 if __name__ == "__main__":

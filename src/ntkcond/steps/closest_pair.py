@@ -7,7 +7,7 @@ import numpy as np
 from ntkcond.arrays.backend import put
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.jobs.closest_pair import need
-from ntkcond.ntk.closest_pair import closest_pair
+from ntkcond.ntk.closest_pair import closest_gradients
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
@@ -36,7 +36,7 @@ def main(arguments: Namespace) -> None:
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
     for seed in progress(a.seeds, len(a.seeds), label):
         gradients = network.initial_gradients(seed, features, device)
-        pair = closest_pair(gradients(inputs))
+        pair = closest_gradients(gradients(inputs))
         vanished.append(pair.vanished)
         angles.append(pair.angle_deg)
         pairs.append(distinct.index[[pair.first, pair.second]])

@@ -80,7 +80,7 @@ def main(arguments: Namespace) -> None:
     columns: dict[str, np.ndarray] = {}
     modes = Modes(*(np.empty((*shape, n)) for _ in Modes._fields))
     for i, j in np.ndindex(shape):
-        with np.errstate(over="ignore", invalid="ignore"):  # told as a UserError
+        with np.errstate(over="ignore", invalid="ignore"):  # raises UserError instead
             state = next(path(i, j, 0.0))
             kernel = empirical_ntk(state.gradients)
         if not np.isfinite(to_numpy(kernel)).all():
@@ -96,9 +96,9 @@ def main(arguments: Namespace) -> None:
             values[i, j] = value
 
     steps, watched = a.steps, evolution.watched(a.steps)
-    own = columns["lambda_max"]
-    common = np.broadcast_to(own.max(axis=0), shape)
-    largest = np.stack([{"common": common, "own": own}[rule] for rule in a.rules])
+    lambda_max = columns["lambda_max"]
+    common = np.broadcast_to(lambda_max.max(axis=0), shape)
+    largest = np.stack([{"common": common, "own": lambda_max}[rule] for rule in a.rules])
     rates = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
     residuals = np.full((*rates.shape, steps + 1), math.nan)
     linearised = np.empty_like(residuals)

@@ -50,7 +50,7 @@ def main(arguments: Namespace) -> None:
                     yield s, b, tile
 
     errors: list[KernelError] = []
-    overflow = np.errstate(over="ignore", invalid="ignore")  # told as a UserError
+    overflow = np.errstate(over="ignore", invalid="ignore")  # raises UserError instead
     with write_hdf5(a.output, a.record) as file, overflow:
         file.attrs.update(
             network_options.settings(a), seeds=a.seeds, block=n, samples=samples,

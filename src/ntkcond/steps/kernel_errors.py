@@ -17,7 +17,7 @@ def write(file: h5py.File, errors: list[KernelError], shape: tuple[int, int]) ->
 
 
 def read(file: h5py.File, s: int, b: int) -> KernelError:
-    """Of one of the kernels."""
+    """The error of one of the kernels."""
     bounds = {
         name.removeprefix("error_"): Bound(*file[name][s, b, :2], int(file[name][s, b, 2]))
         for name in file

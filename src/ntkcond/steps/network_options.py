@@ -54,9 +54,9 @@ def settings(arguments: Namespace) -> dict[str, str | int | float | bool]:
     return {name: getattr(arguments, name) for name in FIELDS if hasattr(arguments, name)}
 
 
-def network(arguments: Namespace, **given: str | float) -> MLP:
-    """The network of the options. given: values of fields that are no options of this step."""
-    values = {**settings(arguments), **given}
+def network(arguments: Namespace, **fixed: str | float) -> MLP:
+    """The network of the options. fixed: values of fields that are no options of this step."""
+    values = {**settings(arguments), **fixed}
     for name, value in values.items():
         choices = FIELDS[name].metadata.get("choices")
         if isinstance(choices, Mapping):  # from names to what they name

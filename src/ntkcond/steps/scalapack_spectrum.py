@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, Tiles
+from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, LocalTiles
 from ntkcond.datasets.blocks import blocks_of
 from ntkcond.jobs.scalapack_spectrum import grid, need, require_ranks
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
@@ -43,7 +43,7 @@ class Job:
             raise UserError(
                 f"engine: scalapack finds no ScaLAPACK. {why}. {ranks.SET_UP}"
             ) from None
-        self.tiles: Tiles | None = None
+        self.tiles: LocalTiles | None = None
 
     def together(self, name: str, *arguments: object) -> Any:
         """name: of a method, such as residual or tiles.product."""
@@ -59,7 +59,7 @@ class Job:
     def make(self, seed: int, block: int) -> int:
         """The tiles of a kernel, and how many roundings their sums have."""
         self.tiles = None  # the memory of those before
-        self.tiles = tiles = Tiles(self.grid, self.n)
+        self.tiles = tiles = LocalTiles(self.grid, self.n)
         gradients = self.network.initial_gradients(seed, self.x.shape[1])
         rows, columns = (gradients(self._samples(block, i)) for i in (tiles.rows, tiles.columns))
         for panel, below, part in tiles.panels():
@@ -71,10 +71,12 @@ class Job:
         """What is known of the error of that kernel, each rank with a share of the samples."""
         share = np.array_split(np.arange(self.n), self.comm.size)[self.comm.rank]
         weights = self.network.initial_weights(seed, self.x.shape[1])
-        own = None
+        share_error = None
         if len(share):  # there may be more ranks than samples
-            _, own = gradients_with_error(self.network, weights)(self._samples(block, share))
-        parts = [part for part in self.comm.allgather(own) if part is not None]
+            _, share_error = gradients_with_error(self.network, weights)(
+                self._samples(block, share)
+            )
+        parts = [part for part in self.comm.allgather(share_error) if part is not None]
         return functools.reduce(KernelError.joined, parts)
 
     def residual(self, seed: int, block: int, value: float, vector: np.ndarray) -> float:
@@ -87,7 +89,7 @@ class Job:
         return float(np.sqrt(self.comm.allreduce(float(((product - value * v) ** 2).sum()))))
 
     def _samples(self, block: int, indices: np.ndarray) -> np.ndarray:
-        """Of those in a block, float64, by runs of neighbours."""
+        """Samples of a block, float64, by runs of neighbours."""
         runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
         first = block * self.n
         parts = [self.x[first + run[0] : first + run[-1] + 1] for run in runs if len(run)]

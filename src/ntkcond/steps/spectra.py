@@ -43,8 +43,8 @@ def records(
     kernel: Callable[[int, int], tuple[Array | Symmetric, KernelError]],
     residual: Callable[[int, int, Spectrum], float],
 ) -> Iterator[dict]:
-    """Of each seed and each block. shape: blocks, features. samples: of a block, (n, d) float32, by
-    its number. kernel: of a seed and block, by their numbers, with what is known of its error.
+    """Records of the kernels, by seed and block. shape: blocks, features. samples: of a block, (n,
+    d) float32, by its number. kernel: of a seed and block, by their numbers, with its error.
     residual: ‖K v − λ_min v‖ of a large kernel's spectrum, with K v from the gradients themselves;
     not asked of a singular kernel, whose eigenvector is not computed."""
     blocks, features = shape

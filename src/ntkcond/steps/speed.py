@@ -100,7 +100,7 @@ def main(arguments: Namespace) -> None:
 def _at_start(
     x: np.ndarray, y: np.ndarray, network: MLP, seed: int, convention: str, device: str
 ) -> dict[str, float | str]:
-    """Of the NTK of the samples x (n, d) float32 with the labels y (n, C)."""
+    """Measures of the NTK of the samples x (n, d) float32 with the labels y (n, C)."""
     features = x.shape[1]
     inside, outside = sgd.scales(network, features, convention)
     weights = network.initial_weights(seed, features, device)

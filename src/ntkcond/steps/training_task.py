@@ -20,8 +20,8 @@ def make_repeatable(tf32: bool) -> None:
 
 
 def read(path: Path, figure: str, first: int | None = None) -> Task:
-    """Of all samples; or of the first so many of the training split. Raises UserError when the data
-    set has nothing to learn, with the figure that it is for."""
+    """The task of all samples, or of the first so many of the training split. Raises UserError when
+    the data set has nothing to learn, with the figure that it is for."""
     names = ("x", "y") if first else ("x", "y", "x_test", "y_test")
     with read_hdf5(path) as file:
         arrays = [file[name][:first] if name in file else None for name in names]

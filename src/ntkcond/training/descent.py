@@ -15,7 +15,7 @@ from ntkcond.networks.mlp import MLP, LayerGradient
 
 
 class State(NamedTuple):
-    """Of a network before a step: the residual r = f(X) − y, (n,), the gradients of f, factored
+    """A network before a step: the residual r = f(X) − y, (n,), the gradients of f, factored
     (`ntkcond.networks.mlp.MLP.layer_gradients`), and the weights, which the step changes."""
 
     residual: Array

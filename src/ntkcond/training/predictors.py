@@ -11,8 +11,8 @@ LEFT = 0.1  # share of ‖Y‖² that is left after `Predictors.predicted_steps`
 
 
 class Predictors(NamedTuple):
-    """Of an NTK K of n samples with eigenvalues λᵢ and eigenvectors uᵢ, and the labels Y, a centred
-    column for each class, of which cᵢ = ‖uᵢᵀ Y‖²/‖Y‖² is the share along uᵢ.
+    """Measures of an NTK K of n samples with eigenvalues λᵢ and eigenvectors uᵢ, and the labels Y,
+    a centred column for each class, of which cᵢ = ‖uᵢᵀ Y‖²/‖Y‖² is the share along uᵢ.
 
     kappa_without_first: λ₂/λ_min. largest_share: λ_max/tr K, the share of the mean mode where it
     is that. label_rate: Σ cᵢ λᵢ/λ_max, by which the labels' part of the residual begins to fall.

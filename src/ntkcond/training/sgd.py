@@ -57,7 +57,7 @@ class Model:
     loss: str = "cross_entropy"
 
     def inputs(self, x: torch.Tensor, factor: float) -> torch.Tensor:
-        """Of a layer with this factor, which shall not scale its biases β b."""
+        """The inputs of a layer with this factor, which shall not scale its biases β b."""
         return self.network.with_bias(x, factor)
 
 
@@ -89,8 +89,10 @@ def classification(
     tested = x_test is not None and y_test is not None
     if tested:
         if x_test.shape[1] != x.shape[1]:
-            found = x_test.shape[1]
-            raise UserError(f"x has {x.shape[1]} features and x_test has {found}; make them equal")
+            test_features = x_test.shape[1]
+            raise UserError(
+                f"x has {x.shape[1]} features and x_test has {test_features}; make them equal"
+            )
         if len(y_test) != len(x_test):
             raise UserError(
                 f"y_test has {len(y_test)} labels for {len(x_test)} samples; make them equal"

@@ -150,9 +150,9 @@ def table(
     for name, paths in zip(SWEEPS, sweeps, strict=True):
         if paths:
             evidence[name] = sweep_curves.read(paths)
-    for name, found in evidence.items():
-        if "bias" in found:  # the paper's networks have none
-            evidence[name] = found[found.bias == 0]
+    for name, numbers in evidence.items():
+        if "bias" in numbers:  # the paper's networks have none
+            evidence[name] = numbers[numbers.bias == 0]
     rows = []
     for claim in sorted(claims, key=lambda claim: _order(claim.id)):
         if only and claim.id not in only:
@@ -226,13 +226,13 @@ def counts(numbers: pd.DataFrame) -> dict[str, dict[str, int]]:
     claims = numbers[~numbers.id.str.startswith(OURS)].drop_duplicates("id")
     claims = claims[claims.same_as == ""]
     words = claims.overall.where(claims.overall != CONJECTURE, claims.support.map(SUPPORTED))
-    found: dict[str, dict[str, int]] = {}
+    counted: dict[str, dict[str, int]] = {}
     for kind in KINDS:
         verdicts = words[claims.kind == kind].value_counts()
         order = [*SUPPORTED.values(), UNTESTED] if kind == BELIEF else VERDICTS
         if len(verdicts):
-            found[kind] = {v: int(verdicts[v]) for v in order if v in verdicts}
-    return found
+            counted[kind] = {v: int(verdicts[v]) for v in order if v in verdicts}
+    return counted
 
 
 def _summary(numbers: pd.DataFrame) -> str:
@@ -253,12 +253,12 @@ def markdown(numbers: pd.DataFrame) -> str:
         f"{_summary(numbers)}\n",
     ]
     for kind, words in {**KINDS, OURS: "ours"}.items():
-        own = claims[claims.kind == kind]
-        if len(own):
+        of_kind = claims[claims.kind == kind]
+        if len(of_kind):
             lines.append(f"\n**{words[0].upper()}{words[1:]}**\n")
             lines += _grid(
                 ["", "the paper says", "verdict", "what the numbers say"],
-                own[["name", "claim", "overall", "instead"]],
+                of_kind[["name", "claim", "overall", "instead"]],
             )
     for _, rows in numbers.groupby("id", sort=False):
         first = rows.iloc[0]
@@ -290,10 +290,10 @@ def html(numbers: pd.DataFrame) -> str:
     claims = numbers.drop_duplicates("id")
     parts = []
     for kind, words in {**KINDS, OURS: "ours"}.items():
-        own = claims[claims.kind == kind][[*columns]].rename(columns=columns)
-        if len(own):
+        of_kind = claims[claims.kind == kind][[*columns]].rename(columns=columns)
+        if len(of_kind):
             head = f"<h2>{words[0].upper()}{words[1:]}</h2>"
-            parts.append(head + own.to_html(index=False, border=0, na_rep=""))
+            parts.append(head + of_kind.to_html(index=False, border=0, na_rep=""))
     rows = numbers.assign(id=numbers["name"])
     rows = rows[["id", "kind", *TEXTS, "verdict", "judged", "artefact"]]
     measured = rows.to_html(index=False, border=0, na_rep="")

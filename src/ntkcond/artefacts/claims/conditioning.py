@@ -1,4 +1,5 @@
-"""That ReLU lowers κ of any data: the newest version's central statement, on data of several kinds.
+"""ReLU lowers κ of any data: claims on the newest version's central statement, for data of several
+kinds.
 
 Infinite width: closed forms, exact. m = 512: seed by seed, as in
 `ntkcond.artefacts.claims.over_seeds`.
@@ -98,7 +99,7 @@ def _at_the_papers_width(words: str, x: np.ndarray) -> Findings:
 
 
 def _orthonormal() -> Findings:
-    """κ₀ = 1, the least there is. The limit is (n + 3)/3, by newest Thm 4.3 as corrected."""
+    """κ₀ = 1, the least possible. The limit is (n + 3)/3, by newest Thm 4.3 as corrected."""
     for n in ORTHONORMAL:
         x = np.eye(n)
         kappas = [_at_infinite_width(x, depth) for depth in DEPTHS]

@@ -133,7 +133,7 @@ def almost_constant_at_the_papers_width() -> Findings:
     kind=THEOREM,
 )  # fmt: skip
 def bounded_by_the_smallest_eigenvalue(fig_descent: pd.DataFrame | None = None) -> Findings:
-    """Of each run the largest ratio of the loss to the bound, over all steps; λ_min at the start.
+    """The largest ratio of the loss to the bound, of each run over all steps; λ_min at the start.
     Of fig_descent the mean curves, at both of its learning rates."""
     quantity = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
     for depth in (1, 3, 10):

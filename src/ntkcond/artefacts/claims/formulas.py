@@ -56,7 +56,7 @@ def _two(a: float, b: float, theta: float) -> np.ndarray:
 
 
 def _limits(ratio: Callable[[float, int], float], theta: float = 2e-3) -> np.ndarray:
-    """Of ratio(θ, L) as θ → 0 for each of DEPTHS, the term linear in θ removed."""
+    """Limits of ratio(θ, L) as θ → 0 for each of DEPTHS, the term linear in θ removed."""
     return np.array([2 * ratio(theta / 2, depth) - ratio(theta, depth) for depth in DEPTHS])
 
 
@@ -75,8 +75,8 @@ def embedding_expansion() -> Findings:
             angle = g(angle)
         return float((theta - angle) / (layer * theta**2 / (3 * math.pi)))
 
-    found, quantity = _limits(ratio), "(θ − θˡ) / (l θ²/3π), as θ → 0"
-    yield Finding("l = 1 to 10", quantity, "1", interval(found), "", _are(found, 1))
+    limits, quantity = _limits(ratio), "(θ − θˡ) / (l θ²/3π), as θ → 0"
+    yield Finding("l = 1 to 10", quantity, "1", interval(limits), "", _are(limits, 1))
 
 
 def _slopes() -> np.ndarray:
@@ -96,8 +96,8 @@ EXPANSION = ("L = 1 to 10", "(1 − cos φ / cos θ) / (L θ), as θ → 0")
     "For angles θ = o(1/L), cos φ = (1 − L θ/2π + o(θ)) cos θ.",
 )  # fmt: skip
 def separation_expansion() -> Findings:
-    found = _slopes()
-    yield Finding(*EXPANSION, "1/2π = 0.1592", interval(found), "", _are(found, 0.5 / math.pi))
+    slopes = _slopes()
+    yield Finding(*EXPANSION, "1/2π = 0.1592", interval(slopes), "", _are(slopes, 0.5 / math.pi))
 
 
 @CLAIMS.add(
@@ -106,9 +106,9 @@ def separation_expansion() -> Findings:
     "1 − L θ/2π, as the theorem says.", 6, kind=SLIP,
 )  # fmt: skip
 def separation_proof() -> Findings:
-    found = _slopes()
-    holds = _are(found, 0.5), _are(found, 0.5 / math.pi)
-    yield Finding(*EXPANSION, "1/2", interval(found), "", *holds)
+    slopes = _slopes()
+    holds = _are(slopes, 0.5), _are(slopes, 0.5 / math.pi)
+    yield Finding(*EXPANSION, "1/2", interval(slopes), "", *holds)
 
 
 @CLAIMS.add(
@@ -281,10 +281,10 @@ def _random_sets() -> Iterator[tuple[str, np.ndarray]]:
 @functools.cache
 def _first_layer_ratios() -> dict[str, np.ndarray]:
     """For each kind of set, rows of `_extremes_of_first_layer`."""
-    found: dict[str, list] = {}
+    ratios: dict[str, list] = {}
     for kind, x in _random_sets():
-        found.setdefault(kind, []).append(_extremes_of_first_layer(x))
-    return {kind: np.array(rows) for kind, rows in found.items()}
+        ratios.setdefault(kind, []).append(_extremes_of_first_layer(x))
+    return {kind: np.array(rows) for kind, rows in ratios.items()}
 
 
 def _extremes_of_first_layer(x: np.ndarray) -> tuple[float, float, float]:
@@ -379,8 +379,8 @@ def gated_rows() -> Findings:
 )  # fmt: skip
 def parallel_pair() -> Findings:
     x = np.array([[1.0, 0.2, 0.0], [2.0, 0.4, 0.0], [0.0, 1.0, 1.0]])
-    found = [np.linalg.eigvalsh(_kernel(x, depth)) for depth in DEPTHS]
-    share = [abs(values[0]) / values[-1] for values in found]
+    eigenvalues = [np.linalg.eigvalsh(_kernel(x, depth)) for depth in DEPTHS]
+    share = [abs(values[0]) / values[-1] for values in eigenvalues]
     yield Finding(
         "three samples, two of them parallel, L = 1 to 10", "|λ_min|/λ_max",
         "0, within the rounding of an angle, 10⁻⁸", interval(share), "", max(share) < 1e-8,
@@ -601,11 +601,11 @@ def collapse() -> Findings:
         following = g(theta)
         falls = falls and (following < theta).all()
         theta = following
-    found = theta * layers / (3 * math.pi)
+    scaled = theta * layers / (3 * math.pi)
     yield Finding(
         "θ = 1° to 179°, up to 100,000 layers", "gˡ(θ) l / 3π, 1 in the limit if gˡ(θ) → 0",
-        "1, and gˡ(θ) falls with every l", interval(found), "",
-        falls and np.abs(found - 1).max() < 0.02,
+        "1, and gˡ(θ) falls with every l", interval(scaled), "",
+        falls and np.abs(scaled - 1).max() < 0.02,
     )  # fmt: skip
 
 

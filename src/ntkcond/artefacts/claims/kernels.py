@@ -351,7 +351,7 @@ def linear_is_finite(conditioning: Table) -> Findings:
     "Only as m → ∞: at finite width κ̄ grows with depth.", 9,
 )  # fmt: skip
 def linear_keeps_kappa(conditioning: Table) -> Findings:
-    """Of singular NTKs, by the non-zero spectrum."""
+    """Singular NTKs count by their non-zero spectrum."""
     for _, rows in _networks(conditioning, "linear"):
         logs = rows.assign(value=np.log(rows.nonzero_kappa))
         table = logs.pivot_table("value", "seed", "depth", aggfunc="mean")
@@ -519,26 +519,26 @@ def _moves_beyond(curve: _Activation, direction: int) -> tuple[str, float, str]:
     if curve.infinite:
         moves = trend.Trend(trend.exactly_rising(means))
         ends = beyond.mean()
-        there = over_seeds.Tested(HOLDS if (ends > 0).all() else FAILS, math.nan, "")
+        offset = over_seeds.Tested(HOLDS if (ends > 0).all() else FAILS, math.nan, "")
         last = HOLDS if ends.iloc[-1] > 0 else FAILS
     else:
         variances, freedom = trend.by_depth(logs.to_numpy())
         moves = trend.rising(means, len(logs), variances, freedom)
-        there = over_seeds.above_zero(beyond)
+        offset = over_seeds.above_zero(beyond)
         last = over_seeds.above_zero(beyond.iloc[:, -1:]).verdict
-    words = [there.words]
+    words = [offset.words]
     if not math.isnan(moves.p):
         confirmed = sum(step < LEVEL for step in moves.steps)
         words.append(f"{confirmed} of {len(moves.steps)} steps confirmed, {chance(moves.p)}")
-    tested = [p for p in (moves.p, there.p) if not math.isnan(p)]
+    tested = [p for p in (moves.p, offset.p) if not math.isnan(p)]
     p = min(1.0, len(tested) * min(tested)) if tested else math.nan
-    if there.verdict == FAILS and moves.verdict == last == HOLDS:
+    if offset.verdict == FAILS and moves.verdict == last == HOLDS:
         verdict = CORRECTED
-    elif FAILS in (moves.verdict, there.verdict):
+    elif FAILS in (moves.verdict, offset.verdict):
         verdict = FAILS if math.isnan(p) or p < LEVEL else UNDECIDED
     else:
         order = (HOLDS, UNCONTRADICTED, UNDECIDED)
-        verdict = max(moves.verdict, there.verdict, key=order.index)
+        verdict = max(moves.verdict, offset.verdict, key=order.index)
     return verdict, p, ", ".join(filter(None, words))
 
 
@@ -595,7 +595,7 @@ def _of_architectures(table: Table) -> Iterator[tuple[str, Table, Table | None]]
     without ReLU."""
     hidden = table[table.depth > 0]
     for (dataset, name), rows in hidden.groupby(["dataset", "architecture"], sort=False):
-        by_activation = {a: own.set_index("depth") for a, own in rows.groupby("activation")}
+        by_activation = {a: group.set_index("depth") for a, group in rows.groupby("activation")}
         if "relu" in by_activation:
             first = rows.iloc[0]
             words = ARCHITECTURES.get(name, name)
@@ -627,11 +627,11 @@ def better_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
 def _all_below(pairs: list[tuple[pd.Series, pd.Series]]) -> over_seeds.Tested:
     """Whether the first κ of each pair of rows of fig_architectures is below the second, by
     mean and standard deviation of log κ."""
-    found = [_less(*pair) for pair in pairs]
+    p_values = [_less(*pair) for pair in pairs]
     seeds = min(int(min(first.seeds, second.seeds)) for first, second in pairs)
     if seeds < 2:
         return over_seeds.Tested(UNDECIDED, math.nan, over_seeds.ONE_SEED)
-    less, more = np.transpose(found)
+    less, more = np.transpose(p_values)
     p = min(1.0, len(more) * more.min())
     verdict = FAILS if p < LEVEL else HOLDS if (less < LEVEL).all() else UNDECIDED
     words = {HOLDS: f"confirmed, {chance(less.max(), len(less) > 1)}",
@@ -694,7 +694,7 @@ def others_with_biases(fig_architectures: Table) -> Findings:
     artefact="claims and fig_weight_scale", kind=THEOREM,
 )  # fmt: skip
 def weight_scale(fig_weight_scale: Table) -> Findings:
-    """Of ReLU networks, at several depths; of the figure, how far apart its four curves are."""
+    """ReLU networks, at several depths; of the figure, how far apart its four curves are."""
     relu = fig_weight_scale[fig_weight_scale.activation == "relu"]
     phi = relu.pivot_table("phi_deg", "weight_variance", "theta_in_deg")
     if phi.empty:
@@ -737,15 +737,15 @@ def _infinite_depth(
     deepest = rows.groupby(by).last()
     before = rows.groupby(by).nth(-2).set_index(by)
     moved = deepest.depth * deepest.value - before.depth * before.value
-    found = moved / (deepest.depth - before.depth)
-    text = deepest.paper_limit if limit is None else pd.Series(limit, found.index)
+    extrapolated = moved / (deepest.depth - before.depth)
+    text = deepest.paper_limit if limit is None else pd.Series(limit, extrapolated.index)
     yield Finding(
-        f"{sign} = {', '.join(f'{value:g}{unit}' for value in found.index)}; "
+        f"{sign} = {', '.join(f'{value:g}{unit}' for value in extrapolated.index)}; "
         f"L = {rows.depth.max()}, extrapolated",
         "φ (degrees)" if quantity == "phi_deg" else "κ of inputs of norm 1",
-        ", ".join(dict.fromkeys(map(short, text))), ", ".join(map(short, found)), "",
-        ((found / text - 1).abs() < tolerance).all(),
-        corrects and ((found / deepest.limit - 1).abs() < tolerance).all(),
+        ", ".join(dict.fromkeys(map(short, text))), ", ".join(map(short, extrapolated)), "",
+        ((extrapolated / text - 1).abs() < tolerance).all(),
+        corrects and ((extrapolated / deepest.limit - 1).abs() < tolerance).all(),
     )  # fmt: skip
 
 
@@ -860,15 +860,15 @@ def main_results_at_large_width(width: Table) -> Findings:
             shown = rows.groupby("depth")[column]
             shown = shown.median() if column == "kappa" else shown.mean()
             logs = _by_seed(rows, column, "depth")
-            words, found = [], trend.Trend(UNDECIDED)
+            words, rise = [], trend.Trend(UNDECIDED)
             if len(shown) > 1:
-                found = trend.rising(
+                rise = trend.rising(
                     direction * logs.mean().to_numpy(), len(logs), *trend.by_depth(logs.to_numpy())
                 )
                 words.append(over_seeds.ONE_SEED if len(logs) == 1 else f"{len(logs)} seeds")
-                if not math.isnan(found.p):
-                    confirmed = sum(step < LEVEL for step in found.steps)
-                    words.append(f"{confirmed} of {len(found.steps)} steps confirmed")
+                if not math.isnan(rise.p):
+                    confirmed = sum(step < LEVEL for step in rise.steps)
+                    words.append(f"{confirmed} of {len(rise.steps)} steps confirmed")
             if lost and column == "kappa":
                 words.append(f"κ unresolved at L = {', '.join(map(str, lost))}")
             unit = " (degrees)" if column == "min_angle_deg" else ""
@@ -876,5 +876,5 @@ def main_results_at_large_width(width: Table) -> Findings:
             yield judged(
                 where, f"{QUANTITIES[column]}{unit} at L = {depths}",
                 "falls" if direction < 0 else "grows", ", ".join(map(short, shown)),
-                ", ".join(words), found.verdict, found.p,
+                ", ".join(words), rise.verdict, rise.p,
             )  # fmt: skip

@@ -46,24 +46,24 @@ def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
     """Epochs against depth, at each threshold that any network reaches. One that does not counts as
     later than all that do, with the epochs it was trained; no spread is known of it."""
     relu = table_epochs.dataset.isin(fig3[fig3.activation == "relu"].dataset)
-    found = table_epochs[(table_epochs.rate_for == "depth") & relu].sort_values("depth")
-    for (dataset, threshold), rows in found.groupby(["dataset", "threshold"], sort=False):
+    by_depth = table_epochs[(table_epochs.rate_for == "depth") & relu].sort_values("depth")
+    for (dataset, threshold), rows in by_depth.groupby(["dataset", "threshold"], sort=False):
         reached = rows.epochs_mean.notna()
         if len(rows) < 2 or not reached.any():
             continue
         epochs = rows.epochs_mean.fillna(rows.epochs_trained + 1).to_numpy()
         seeds, spread = rows.seeds.min(), rows.epochs_std[reached]
         variances = ((np.square(spread.fillna(0)) + WHOLE_EPOCHS) / seeds).reindex(rows.index)
-        found = trend.rising(-epochs, seeds, variances.to_numpy(), seeds - 1)
+        rise = trend.rising(-epochs, seeds, variances.to_numpy(), seeds - 1)
         tie = len(set(epochs)) == 1
         correlation = 0.0 if tie else spearmanr(rows.depth, epochs).statistic
         words = f"epochs {_listed(rows.depth, rows.epochs_mean)}, {seeds} seeds"
-        if not math.isnan(found.p):
-            words += f", {chance(found.p)}"
+        if not math.isnan(rise.p):
+            words += f", {chance(rise.p)}"
         yield judged(
             f"{title(dataset)}, to a loss of {threshold:g}",
             "rank correlation of epochs with depth", "−1", f"{correlation:+.2f}".replace("-", "−"),
-            words, found.verdict, found.p,
+            words, rise.verdict, rise.p,
         )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def _within_bound(fig_descent: Table, power: int, quantity: str) -> Findings:
     kind=THEOREM,
 )  # fmt: skip
 def bounded_by_kappa(fig_descent: Table) -> Findings:
-    """Of the loss, the square of the residual: with a constant NTK (1 − 1/κ)²ᵗ would do."""
+    """The loss is the square of the residual: with a constant NTK (1 − 1/κ)²ᵗ would do."""
     return _within_bound(fig_descent, 2, "loss")
 
 
@@ -196,8 +196,8 @@ def is_predicted(fig_evolution: Table) -> Findings:
 )  # fmt: skip
 def keeps_kappa(fig_evolution: Table) -> Findings:
     """By its 95 % interval."""
-    own = fig_evolution[fig_evolution.own_width]
-    last = own[own.step == own.groupby("dataset").step.transform("max")]
+    at_own_width = fig_evolution[fig_evolution.own_width]
+    last = at_own_width[at_own_width.step == at_own_width.groupby("dataset").step.transform("max")]
     for row in last.dropna(subset="kappa_ratio_mean").itertuples():
         low, mean, high = row.kappa_ratio_low, row.kappa_ratio_mean, row.kappa_ratio_high
         inside = 1 / QUARTER <= low <= high <= QUARTER
@@ -229,23 +229,23 @@ def _outside(mean: float, low: float, high: float, seeds: int) -> float:
 def speed_follows_kappa(fig_predictors: Table) -> Findings:
     """By the permutation test of the rank correlation over networks of several depths and widths;
     of all networks given the activation, since κ tells which it is."""
-    found = fig_predictors[(fig_predictors.measure == "kappa") & fig_predictors.shown]
-    for row in found.dropna(subset="rho").itertuples():
+    by_kappa = fig_predictors[(fig_predictors.measure == "kappa") & fig_predictors.shown]
+    for row in by_kappa.dropna(subset="rho").itertuples():
         every = row.group == "all"
         rho, p = (row.given_activation, row.given_activation_p) if every else (row.rho, row.rho_p)
         if math.isnan(rho):
             continue
         group = "all networks" if every else f"{row.group} networks"
         plain = f"; without it {short(row.rho)}, {chance(row.rho_p)}" if every else ""
-        given = ""
+        partial = ""
         if not math.isnan(row.given_size):
             ends = chance(row.given_size_p)
-            given = f"; given depth and width {short(row.given_size)}, {ends}"
+            partial = f"; given depth and width {short(row.given_size)}, {ends}"
         yield judged(
             f"{title(row.dataset)}, {row.loss.replace('_', ' ')} to {row.threshold:g}, {group}",
             f"rank correlation of epochs with κ{', given the activation' if every else ''}",
             "> 0", short(rho),
-            f"{chance(p)} by permutations of {row.networks} networks{plain}{given}",
+            f"{chance(p)} by permutations of {row.networks} networks{plain}{partial}",
             UNDECIDED if p > LEVEL else HOLDS if rho > 0 else FAILS,
             p / 2 if rho < 0 else 1 - p / 2,
         )  # fmt: skip
@@ -290,18 +290,18 @@ def accuracy_of_table_1(table_generalization: Table) -> Findings:
         spread = math.sqrt(rows.test_accuracy_percent_std.pow(2).mean())
         freedom = int((rows.seeds - 1).sum())
         for depth, row in rows.iterrows():
-            stated, found = row.paper_test_accuracy_percent, row.test_accuracy_percent_mean
+            stated, measured = row.paper_test_accuracy_percent, row.test_accuracy_percent_mean
             verdict, p = UNDECIDED, math.nan
             if freedom and spread > 0:
                 error = spread / math.sqrt(row.seeds)
-                p = float(2 * t.sf((abs(found - stated) - TABLE_1) / error, freedom))
-                inside = float(t.cdf((abs(found - stated) - TABLE_1) / error, freedom))
+                p = float(2 * t.sf((abs(measured - stated) - TABLE_1) / error, freedom))
+                inside = float(t.cdf((abs(measured - stated) - TABLE_1) / error, freedom))
                 p = min(p, 1.0)
                 verdict = FAILS if p < LEVEL else HOLDS if inside < LEVEL else UNDECIDED
             trained = f"to a loss of {row.stop_below:g}" if row.get("stop_below") else ""
             yield judged(
                 f"{title(dataset)}, L = {depth}, {trained or f'{row.epochs} epochs'}",
-                "test accuracy (%)", f"{short(stated)} ± {TABLE_1:g}", short(found),
+                "test accuracy (%)", f"{short(stated)} ± {TABLE_1:g}", short(measured),
                 f"± {short(row.test_accuracy_percent_std)}, pooled ± {short(spread)},"
                 f" {row.seeds} seeds", verdict, p,
             )  # fmt: skip
@@ -329,8 +329,8 @@ def depth_costs_accuracy(table_generalization: Table) -> Findings:
     """Holds where a depth is better than the shallowest and the deepest by more than the errors of
     all comparisons, fails where one of these two is so much better than all others. The best depth
     is chosen by the same numbers, hence the correction (Bonferroni)."""
-    found = table_generalization.dropna(subset="test_accuracy_percent_mean")
-    for dataset, rows in found.groupby("dataset", sort=False):
+    accuracies = table_generalization.dropna(subset="test_accuracy_percent_mean")
+    for dataset, rows in accuracies.groupby("dataset", sort=False):
         rows = rows.set_index("depth").sort_index()
         if len(rows) < 3:
             continue

@@ -55,8 +55,9 @@ def one_sided(values: ArrayLike, bound: float = 0.0) -> tuple[np.ndarray, np.nda
 
 
 def above_zero(values: pd.DataFrame, bounds: Collection[int] = ()) -> Tested:
-    """Of a table, a row for each seed and a column for each depth, whether the means are above 0.
-    bounds: the depths at which they are known to be at least so large: they contradict nothing."""
+    """Whether the means of a table are above 0. values: a row for each seed, a column for each
+    depth. bounds: the depths at which they are known to be at least so large: they contradict
+    nothing."""
     values = values.dropna(axis=1, how="all").dropna()
     if len(values) < 2:
         return Tested(UNDECIDED, math.nan, ONE_SEED)
@@ -69,7 +70,7 @@ def above_zero(values: pd.DataFrame, bounds: Collection[int] = ()) -> Tested:
 
 
 def within(values: pd.DataFrame, low: float, high: float) -> Tested:
-    """Of such a table, whether the means are from low to high (two one-sided tests each)."""
+    """Whether the means of such a table are from low to high (two one-sided tests each)."""
     values = values.dropna(axis=1, how="all").dropna()
     if len(values) < 2:
         return Tested(UNDECIDED, math.nan, ONE_SEED)
@@ -105,8 +106,8 @@ def _tested(
 
 
 def difference(means: ArrayLike, deviations: ArrayLike, seeds: int) -> tuple[float, float, float]:
-    """Of two samples of so many seeds, of which mean and standard deviation are known: p of a first
-    mean below the second, p of one above, and the degrees of freedom (Welch's t test)."""
+    """p of a first mean below the second, p of one above, and the degrees of freedom (Welch's t
+    test), of two samples of so many seeds with known means and standard deviations."""
     first, second = np.square(np.asarray(deviations, dtype=np.float64)) / seeds
     gap = float(np.subtract(*means))
     if not first + second:

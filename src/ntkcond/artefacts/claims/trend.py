@@ -93,7 +93,7 @@ def moderated(variances: ArrayLike, freedom: float) -> np.ndarray:
     """Variances of depths, along the last axis, shrunk towards their mean as far as their scatter
     is that of estimates with so few degrees of freedom; the mean where one is missing (NaN).
 
-    The logarithms are shrunk by the ratio of variances expected and found (Cui et al., 2005)."""
+    The logarithms are shrunk by the ratio of variances expected and observed (Cui et al., 2005)."""
     variances = np.asarray(variances, dtype=np.float64)
     mean = np.nanmean(variances, axis=-1, keepdims=True)
     if freedom <= 1:
@@ -102,9 +102,11 @@ def moderated(variances: ArrayLike, freedom: float) -> np.ndarray:
     logs = np.log(variances)
     logs = logs - np.nanmean(logs, axis=-1, keepdims=True)
     count = np.isfinite(logs).sum(axis=-1, keepdims=True)
-    found = np.nansum(np.square(logs), axis=-1, keepdims=True) / np.maximum(count - 1, 1)
+    observed = np.nansum(np.square(logs), axis=-1, keepdims=True) / np.maximum(count - 1, 1)
     expected = SHRINK * polygamma(1, freedom / 2)
-    shape = np.exp(np.maximum(1 - expected / np.maximum(found, expected), 0) * np.nan_to_num(logs))
+    shape = np.exp(
+        np.maximum(1 - expected / np.maximum(observed, expected), 0) * np.nan_to_num(logs)
+    )
     return shape * np.nanmean(variances / shape, axis=-1, keepdims=True)
 
 
@@ -169,10 +171,10 @@ def rising(means: ArrayLike, seeds: int, variances: ArrayLike, freedom: float) -
 
 
 def _growth(
-    known: np.ndarray, own: ArrayLike, freedom: float, means: np.ndarray, first: int, last: int
+    known: np.ndarray, sample: ArrayLike, freedom: float, means: np.ndarray, first: int, last: int
 ) -> float:
     """p of a confirmation that the curve is higher at the last of two depths than at the first. Of
     a depth's own variance and the moderated one the larger counts."""
-    variances = np.fmax(known, own)
+    variances = np.fmax(known, sample)
     growth = (means[last] - means[first]) / math.sqrt(variances[first] + variances[last])
     return float(t.sf(growth, 2 * freedom))

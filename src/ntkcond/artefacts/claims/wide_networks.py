@@ -55,15 +55,15 @@ def _inputs() -> np.ndarray:
 
 @functools.cache
 def _measured() -> dict[str, Draws]:
-    """Of every width and seed, for relu and linear: ratios of norms, and angles, of embeddings and
-    of gradients; products of δ¹; the entries of K relative to those of G; and κ̄/κ₀ of six random
-    samples. The NTK is the layer-wise one, which tests hold against autograd."""
+    """Measurements for every width and seed, of relu and linear: ratios of norms, and angles, of
+    embeddings and of gradients; products of δ¹; the entries of K relative to those of G; and κ̄/κ₀
+    of six random samples. The NTK is the layer-wise one, which tests hold against autograd."""
     x = _inputs()
     gram = x @ x.T
     norms = np.sqrt(np.diag(gram))
     six = np.random.default_rng(1).standard_normal((6, FEATURES))
     kappa0 = np.linalg.cond(six @ six.T)
-    found: dict[str, dict[int, list]] = {}
+    draws: dict[str, dict[int, list]] = {}
     for width, seed in itertools.product(WIDTHS, SEEDS):
         relu, linear = (MLP(ACTIVATIONS[name], DEPTH, width) for name in ("relu", "linear"))
         weights = relu.weights(seed, FEATURES)
@@ -82,10 +82,10 @@ def _measured() -> dict[str, Draws]:
                 draw[f"{name} {what} norm"] = lengths / norms
                 draw[f"{name} {what} angle"] = np.arccos(cosines)
         for name, values in draw.items():
-            found.setdefault(name, {}).setdefault(width, []).append(values)
+            draws.setdefault(name, {}).setdefault(width, []).append(values)
     return {
         name: {width: np.array(values) for width, values in widths.items()}
-        for name, widths in found.items()
+        for name, widths in draws.items()
     }
 
 
@@ -99,7 +99,8 @@ def _agrees(draws: Draws, limit: ArrayLike) -> bool:
 
 
 def _slope(draws: Draws, limit: ArrayLike) -> float:
-    """Of the logarithm of the root mean square deviation from the limit against that of width."""
+    """Slope of the logarithm of the root mean square deviation from the limit against that of
+    width."""
     deviation = [math.sqrt(np.square(draws[width] / limit - 1).mean()) for width in draws]
     return np.polyfit(np.log(list(draws)), np.log(deviation), 1)[0]
 
@@ -142,7 +143,7 @@ def _angle(what: str, limits: np.ndarray) -> Test:
 
 
 def _product(layers: int) -> np.ndarray:
-    """Of 1 − θˡ/π, l = 0 to layers − 1, for each of ANGLES."""
+    """Product of 1 − θˡ/π over l = 0 to layers − 1, for each of ANGLES."""
     product, theta = np.ones(len(ANGLES)), ANGLES
     for _ in range(layers):
         product, theta = product * (1 - theta / math.pi), g(theta)
@@ -204,7 +205,7 @@ def linear_kernel() -> Findings:
     "The NTK of wide linear networks has the condition number of the inputs: κ̄ = κ₀.",
 )  # fmt: skip
 def linear_condition_number() -> Findings:
-    """Of six samples, which have a Gram matrix of full rank."""
+    """Six samples, which have a Gram matrix of full rank."""
     yield _tends(f"L = {DEPTH}, six random samples", "κ̄/κ₀", _measured()["linear κ"], 1)
 
 
@@ -252,8 +253,8 @@ def zero_mean_noise_of_a_layer() -> Findings:
     "The entries of K also have a bias: none on the diagonal, elsewhere of order 1/m.",
 )  # fmt: skip
 def zero_mean_noise() -> Findings:
-    """Of K's entries, by many small networks of several layers: the noise falls as the root of the
-    width, the mean faster, and the diagonal has none."""
+    """The noise of K's entries, by many small networks of several layers: it falls as the root of
+    the width, the mean faster, and the diagonal has none."""
     x = _inputs()
     norms = np.linalg.norm(x, axis=1)
     scale = np.outer(norms, norms)
@@ -345,7 +346,7 @@ def _many_kernels(x: np.ndarray, width: int, draws: int) -> np.ndarray:
     kind=SLIP,
 )  # fmt: skip
 def chebyshev() -> Findings:
-    """Of an entry of AᵀA/m off the diagonal, of variance 1/m."""
+    """An entry of AᵀA/m off the diagonal has the variance 1/m."""
     width, epsilon = WIDTHS[0], 0.1
     u, v = np.random.default_rng(0).standard_normal((2, 20_000, width))
     share = np.mean(np.abs((u * v).mean(axis=1)) >= epsilon)

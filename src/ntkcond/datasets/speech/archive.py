@@ -159,9 +159,9 @@ def _clear(home: Path, subset: str) -> None:
 def _check(archive: Path, published: Subset, hint: str) -> None:
     log.info("%s: md5 of %s", archive, size(archive.stat().st_size))
     with archive.open("rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != published.md5:
-        wrong = f"its md5 is {found}, not {published.md5}"
+        md5 = hashlib.file_digest(file, "md5").hexdigest()
+    if md5 != published.md5:
+        wrong = f"its md5 is {md5}, not {published.md5}"
         raise UserError(f"{archive}: not the published archive: {wrong}. {hint}")
 
 
@@ -175,19 +175,19 @@ def _unpack(archive: Path, home: Path, subset: str, published: Subset) -> None:
                 members = _unpacked(tar, place, archive)
                 for _ in progress(members, published.utterances, f"unpack {subset}"):
                     pass
-            found = place / FOLDER / subset
-            count = sum(1 for _ in files_in(found)) if found.is_dir() else 0
+            unpacked = place / FOLDER / subset
+            count = sum(1 for _ in files_in(unpacked)) if unpacked.is_dir() else 0
             if count != published.utterances:
                 raise UserError(
                     f"{archive}: has {count} utterances in {FOLDER}/{subset}, not the"
                     f" {published.utterances} that are published. Get it from elsewhere"
                 )
-            (found / AS_PUBLISHED).write_text(contents(found), "utf-8")
+            (unpacked / AS_PUBLISHED).write_text(contents(unpacked), "utf-8")
             for text in (place / FOLDER).glob("*.TXT"):  # about the whole corpus; licence
                 if not (home / text.name).exists():
                     text.rename(home / text.name)
             os.sync()  # the folder must outlast a power cut once it has its name
-            found.rename(home / subset)
+            unpacked.rename(home / subset)
     finally:
         _clear(home, subset)
 

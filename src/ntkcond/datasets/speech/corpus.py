@@ -77,8 +77,8 @@ def state(folder: Path) -> str:
             f"{folder}: is no folder, or a link to one that is not. Correct or remove it"
         )
     try:
-        found, note = contents(folder), folder / AS_PUBLISHED
-        return "as published" if note.is_file() and note.read_text("utf-8") == found else found
+        current, note = contents(folder), folder / AS_PUBLISHED
+        return "as published" if note.is_file() and note.read_text("utf-8") == current else current
     except OSError as error:
         raise UserError(
             f"{error.filename or folder}: cannot be read ({error.strerror}). Correct or remove it"

@@ -67,18 +67,18 @@ class Bad:
         self.skip = skip
         self.counts: Counter[str] = Counter()
 
-    def report(self, kind: str, found: dict[str, str]) -> None:
-        """found: {utterance or file: its problem}. Raises UserError unless skip is set."""
-        if found and not self.skip:
-            where, reason = next(iter(found.items()))
-            others = f" (and {len(found) - 1} more with: {kind})" if len(found) > 1 else ""
+    def report(self, kind: str, problems: dict[str, str]) -> None:
+        """problems: {utterance or file: its problem}. Raises UserError unless skip is set."""
+        if problems and not self.skip:
+            where, reason = next(iter(problems.items()))
+            others = f" (and {len(problems) - 1} more with: {kind})" if len(problems) > 1 else ""
             raise UserError(
                 f"{where}: {reason}{others}. Repair or remove it, or set bad_utterances: skip in"
                 " the data set's settings, which leaves out and counts such utterances"
             )
-        for where, reason in found.items():
+        for where, reason in problems.items():
             log.info("left out: %s: %s", where, reason)
-        self.counts[kind] += len(found)
+        self.counts[kind] += len(problems)
 
 
 def extract(
@@ -128,13 +128,13 @@ def extract(
     sums: dict[int, list[np.ndarray]] = {}
     try:
         results = progress(pool.map(one, jobs), len(jobs), "features of utterances")
-        for i, found in zip(jobs, results, strict=True):
-            if isinstance(found, str):
-                bad.report("damaged", {str(folder / utterances[i].path): found})
+        for i, result in zip(jobs, results, strict=True):
+            if isinstance(result, str):
+                bad.report("damaged", {str(folder / utterances[i].path): result})
                 damaged.add(utterances[i].name)
             elif recipe.normalise == "speaker":
                 before = sums.get(speakers[i], (0, 0, 0))
-                sums[speakers[i]] = [a + b for a, b in zip(before, found, strict=True)]
+                sums[speakers[i]] = [a + b for a, b in zip(before, result, strict=True)]
     finally:
         pool.shutdown(cancel_futures=True)
     if not damaged:

@@ -29,7 +29,7 @@ class Explicit(NamedTuple):
         return self.values.sum(0)
 
     def rows(self, index: Tensor) -> "Explicit":
-        """Those of some of the samples."""
+        """The gradients of some of the samples."""
         return Explicit(self.values[index])
 
     def squares(self) -> Tensor:
@@ -78,7 +78,7 @@ class Factored(NamedTuple):
         return (back.mT @ a).flatten()
 
     def rows(self, index: Tensor) -> "Factored":
-        """Those of some of the samples."""
+        """The gradients of some of the samples."""
         return self._replace(x=self.x[index], back=self.back[index])
 
     def squares(self) -> Tensor:
@@ -122,8 +122,8 @@ class Factored(NamedTuple):
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
         if not isinstance(other, Factored) or not self._pays_with(other):
-            own = self.explicit()
-            return _products(own, own if other is self else other.explicit())
+            values = self.explicit()
+            return _products(values, values if other is self else other.explicit())
         a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
         total = a.new_zeros(n, len(b))
@@ -170,10 +170,10 @@ def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     def rows(x: Tensor) -> Tensor:
         return x.reshape(len(x), 1, -1, layer.in_features)
 
-    found: dict[str, Gradients] = {"weight": Factored(x, rows, layer.in_features, back)}
+    gradients: dict[str, Gradients] = {"weight": Factored(x, rows, layer.in_features, back)}
     if layer.bias is not None:
-        found["bias"] = Explicit(back.sum((1, 2)))
-    return found
+        gradients["bias"] = Explicit(back.sum((1, 2)))
+    return gradients
 
 
 def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
@@ -189,14 +189,14 @@ def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
 
     by_group = back.flatten(2).unflatten(1, (layer.groups, -1)).mT
     inputs = layer.weight[0].numel()
-    found: dict[str, Gradients] = {"weight": Factored(x, patches, inputs, by_group)}
+    gradients: dict[str, Gradients] = {"weight": Factored(x, patches, inputs, by_group)}
     if layer.bias is not None:
-        found["bias"] = Explicit(back.sum((2, 3)))
-    return found
+        gradients["bias"] = Explicit(back.sum((2, 3)))
+    return gradients
 
 
 def normalisation(layer: Any, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    """Of BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
+    """BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
     if isinstance(layer, nn.LayerNorm):
         normalised = functional.layer_norm(x, layer.normalized_shape, None, None, layer.eps)
         kept = len(layer.normalized_shape)
@@ -213,12 +213,12 @@ def normalisation(layer: Any, x: Tensor, back: Tensor) -> dict[str, Gradients]:
     def total(values: Tensor) -> Explicit:
         return Explicit((values.sum(summed) if summed else values).flatten(1))
 
-    found: dict[str, Gradients] = {}
+    gradients: dict[str, Gradients] = {}
     if layer.weight is not None:
-        found["weight"] = total(back * normalised)
+        gradients["weight"] = total(back * normalised)
     if layer.bias is not None:
-        found["bias"] = total(back)
-    return found
+        gradients["bias"] = total(back)
+    return gradients
 
 
 Rule = Callable[..., dict[str, Gradients]]
@@ -237,7 +237,7 @@ def rule(layer: nn.Module) -> Rule | None:
     """How the gradients of a layer follow from its input and the vectors back-propagated to its
     output, or None: then they are left to autograd. Of a subclass only if its forward is that of
     its parent."""
-    for kind, found in RULES.items():
+    for kind, layer_rule in RULES.items():
         if isinstance(layer, kind) and type(layer).forward is kind.forward:
-            return found
+            return layer_rule
     return None
