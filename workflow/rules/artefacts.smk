@@ -15,6 +15,8 @@ for name, spec in plan.specs.items():
         benchmark:
             f"results/benchmarks/{name}.tsv"
         localrule: True
+        conda:
+            "../envs/ntkcond.yaml"
         params:
             settings=plan.settings(name),
             code=plan.code(name),

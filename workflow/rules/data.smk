@@ -11,6 +11,8 @@ rule download:
     wildcard_constraints:
         raw_file="|".join(plan.raw_files),
     localrule: True
+    conda:
+        "../envs/ntkcond.yaml"
     params:
         source=plan.source_of_raw_file,
         mirrors=plan.mirrors,
@@ -37,6 +39,8 @@ rule corpus:
         "results/benchmarks/corpus/{dataset}.tsv"
     # where Snakemake runs, which has a network: it may have to be downloaded
     localrule: True
+    conda:
+        "../envs/ntkcond.yaml"
     params:
         settings=plan.settings("corpus"),
         code=plan.code("corpus"),
@@ -62,6 +66,8 @@ rule dataset:
         "results/logs/dataset/{dataset}.log",
     benchmark:
         "results/benchmarks/dataset/{dataset}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("dataset")
     resources:
         **plan.resources("dataset"),

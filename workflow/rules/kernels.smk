@@ -10,6 +10,8 @@ rule kernel:
         "results/logs/kernel/{dataset}/{network}/depth{depth}.log",
     benchmark:
         "results/benchmarks/kernel/{dataset}/{network}/depth{depth}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("kernel")
     resources:
         **plan.resources("kernel"),
@@ -40,6 +42,8 @@ rule spectrum:
         dataset=plan.datasets("spectrum"),
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
     priority: 1
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("spectrum")
     resources:
         **plan.resources("spectrum"),
@@ -65,6 +69,8 @@ rule closest_pair:
         "results/logs/closest_pair/{dataset}/{network}/depth{depth}.log",
     benchmark:
         "results/benchmarks/closest_pair/{dataset}/{network}/depth{depth}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("closest_pair")
     resources:
         **plan.resources("closest_pair"),
@@ -90,6 +96,8 @@ rule sweep:
         "results/logs/sweep/{sweep}/{dataset}/{network}.log",
     benchmark:
         "results/benchmarks/sweep/{sweep}/{dataset}/{network}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("sweep")
     resources:
         **plan.resources("sweep"),
@@ -117,6 +125,8 @@ rule architecture:
         "results/logs/architecture/{dataset}/{architecture}.log",
     benchmark:
         "results/benchmarks/architecture/{dataset}/{architecture}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("architecture")
     resources:
         **plan.resources("architecture"),

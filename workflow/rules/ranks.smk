@@ -12,6 +12,8 @@ rule scalapack_spectrum:
         "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     wildcard_constraints:
         dataset=plan.datasets("scalapack_spectrum"),
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("scalapack_spectrum")
     resources:
         **plan.resources("scalapack_spectrum"),

@@ -10,6 +10,8 @@ rule sgd:
         "results/logs/sgd/{dataset}/depth{depth}.log",
     benchmark:
         "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("sgd")
     resources:
         **plan.resources("sgd"),
@@ -36,6 +38,8 @@ rule descent:
         "results/logs/descent/{dataset}/width{width}.log",
     benchmark:
         "results/benchmarks/descent/{dataset}/width{width}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("descent")
     resources:
         **plan.resources("descent"),
@@ -61,6 +65,8 @@ rule speed:
         "results/logs/speed/{dataset}/{loss}/width{width}.log",
     benchmark:
         "results/benchmarks/speed/{dataset}/{loss}/width{width}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
     threads: plan.threads("speed")
     resources:
         **plan.resources("speed"),

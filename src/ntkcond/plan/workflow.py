@@ -362,6 +362,9 @@ def _require_code(start: Path, version: str) -> None:
     if not (folder / "python").exists():
         raise UserError(f"{folder} has no `python`. Use a virtual environment: `make .venv/.ready`")
     os.environ["PATH"] = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
+    if PACKAGE.parent.name == "src":  # a clone, whose code environments of --sdm conda take
+        path = filter(None, [os.environ.get("PYTHONPATH"), str(PACKAGE.parent)])
+        os.environ["PYTHONPATH"] = os.pathsep.join(path)
     of_project = Path(start, "src/ntkcond")
     if of_project.is_dir() and not of_project.samefile(PACKAGE):
         raise UserError(
