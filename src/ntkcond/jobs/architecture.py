@@ -29,8 +29,8 @@ def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
 
 
 def files(data: DataSet, architecture: str) -> dict[str, str]:
-    own = data.config.architectures.own
-    return {"file": own[architecture]} if architecture in own else {}
+    modules = data.config.architectures.own
+    return {"file": modules[architecture]} if architecture in modules else {}
 
 
 def settings(data: DataSet, architecture: str) -> dict:

@@ -122,8 +122,8 @@ def record(of: Any, partial: bool = False, one_of: tuple[str, ...] = ()) -> Kind
             require_known(key, kinds, f"{dot}{shown_key(key)}: {owner}no such setting.")
         if missing := [key for key in required if key not in value]:
             raise UserError(f"{dot}{missing[0]}: is missing. Add it")
-        given = {key: kinds[key].check(value[key], f"{dot}{key}") for key in kinds if key in value}
-        return of(**{**dict.fromkeys(optional), **given})
+        values = {key: kinds[key].check(value[key], f"{dot}{key}") for key in kinds if key in value}
+        return of(**{**dict.fromkeys(optional), **values})
 
     return Kind(must, schema, allows, typed, of)
 

@@ -219,12 +219,12 @@ def names_of(of: type) -> list[str]:
     return [field.name for field in dataclasses.fields(of)]
 
 
-def given(*records: object) -> dict:
+def set_values(*records: object) -> dict:
     """What is set in them, by name; the last one that has a setting decides."""
     return {k: v for one in records if one for k, v in vars(one).items() if v is not None}
 
 
 def part(of: type[T], *records: object) -> T:
-    """A dataclass from what is set in others (`given`)."""
-    values = given(*records)
+    """A dataclass from what is set in others (`set_values`)."""
+    values = set_values(*records)
     return of(**{name: values[name] for name in names_of(of)})

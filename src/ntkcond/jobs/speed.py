@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ntkcond.jobs import kernel, sgd, spectrum
 from ntkcond.jobs.costs import FLOAT64, INTERPRETER, Work
-from ntkcond.jobs.settings import Config, SpeedOnLoss, given
+from ntkcond.jobs.settings import Config, SpeedOnLoss, set_values
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
 
@@ -13,7 +13,7 @@ path = "results/speed/{dataset}/{loss}/width{width}.h5"
 
 def losses(config: Config) -> dict[str, SpeedOnLoss]:
     """Those that networks of fig_speed are trained on."""
-    values = given(config.speed)
+    values = set_values(config.speed)
     return {key: values[key] for key in values if isinstance(values[key], SpeedOnLoss)}
 
 
@@ -29,7 +29,7 @@ def settings(data: DataSet, loss: str, width: str) -> dict:
     """Thresholds in descending order."""
     chosen, others = losses(data.config), {"widths", *losses(data.config)}
     return {
-        **{key: value for key, value in given(data.config.speed).items() if key not in others},
+        **{key: value for key, value in set_values(data.config.speed).items() if key not in others},
         "learning_rates": sorted(map(float, chosen[loss].learning_rates)),
         "thresholds": sorted(map(float, chosen[loss].thresholds), reverse=True),
         "convention": data.training.convention,

@@ -26,9 +26,9 @@ from ntkcond.jobs.settings import (
     Experiment,
     Network,
     Training,
-    given,
     names_of,
     part,
+    set_values,
 )
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.errors import UserError
@@ -97,9 +97,9 @@ def _in_types_of_yaml(value: object, keys: list) -> object:
 
 def _fill(config: dict, defaults: dict) -> None:
     for key, value in defaults.items():
-        own = config.setdefault(key, value)
-        if isinstance(value, dict) and isinstance(own, dict):
-            _fill(own, value)
+        present = config.setdefault(key, value)
+        if isinstance(value, dict) and isinstance(present, dict):
+            _fill(present, value)
 
 
 def _remove_null(config: dict) -> None:
@@ -132,7 +132,7 @@ def dataset_settings(config: Config, name: str) -> dict:
     """The settings that determine the data set's file: source, samples, seed and options."""
     source = source_of(config, name)
     values = {"samples": "all", "seed": 0, **SOURCES[source].defaults}
-    values |= given(config.datasets[name])
+    values |= set_values(config.datasets[name])
     if not values.get("hold_out"):  # 0 is the same as none
         values.pop("hold_out", None)
     switches = [switch for switch in SWITCHES if values.get(switch)]
@@ -170,12 +170,12 @@ def _check_dataset(config: Config, name: str) -> None:
     hint = f" Your own data set needs a file: datasets: {{{name}: {{file: samples.npy}}}}"
     known_sources = SOURCES.keys() - {CUSTOM} if known != CUSTOM else SOURCES
     require_known(known, known_sources, f"{where}: no known data set is called {known!r}.", hint)
-    source, settings = SOURCES[known], given(entry)
+    source, settings = SOURCES[known], set_values(entry)
     of_some = set().union(*(other.settings for other in SOURCES.values()))
     for key in settings:
         allowed = {*names_of(Entry)} - of_some | source.settings
         require_known(key, allowed, f"{where}.{key}: {name} has no such setting.")
-    for key in given(entry.training).keys() - {*names_of(Training)}:
+    for key in set_values(entry.training).keys() - {*names_of(Training)}:
         raise UserError(f"{where}.training.{key}: is one for all data sets: training.{key}")
     for key in sorted(source.required, reverse=True):
         if settings.get(key, "all") == "all":

@@ -114,8 +114,8 @@ class Graph:
     def names(self) -> dict[str, Iterable[str]]:
         """Values of each wildcard that is no number."""
         named = [entry for step in STEPS.values() for entry in step.names.items()]
-        own = {wildcard: values(self.config) for wildcard, values in named}
-        return {"dataset": self.config.datasets, "network": ACTIVATIONS, **own}
+        others = {wildcard: values(self.config) for wildcard, values in named}
+        return {"dataset": self.config.datasets, "network": ACTIVATIONS, **others}
 
     def _knows(self, wildcards: Mapping[str, str]) -> bool:
         names = self.names

@@ -70,10 +70,10 @@ def _settings(start: Path, arguments: argparse.Namespace) -> dict:
     for path in files:
         if not path.is_file():
             raise UserError(f"{path}: no such file. Correct --configfile")
-        given = config.from_yaml(path.read_bytes(), str(path)) or {}
-        if not isinstance(given, dict):
+        overlay = config.from_yaml(path.read_bytes(), str(path)) or {}
+        if not isinstance(overlay, dict):
             raise UserError(f"{path}: must hold settings, such as width: 512")
-        update_config(settings, given)
+        update_config(settings, overlay)
     for entry in arguments.config:
         key, equals, value = entry.partition("=")
         if not equals:

@@ -28,8 +28,8 @@ def with_tables(page: str) -> str:
     of = {name: [s for s in SOURCES if name in SOURCES[s].settings] for name in names_of(Entry)}
     rows = [*_rows(Config, default), *_rows(Entry, of, "datasets")]
 
-    def table(found: re.Match) -> str:
-        return found[1] + "".join(row for name, row in rows if name in found[2].split()) + found[3]
+    def table(match: re.Match) -> str:
+        return match[1] + "".join(row for name, row in rows if name in match[2].split()) + match[3]
 
     return TABLE.sub(table, page)
 

@@ -2,7 +2,7 @@
 
 The rules are in workflow/rules, and Snakemake decides what runs: it compares each job's `params`
 with those of the last time. `settings`, `code`, `versions` and `content` are lists of text, such as
---width=512, ntk/empirical.py 3f2a91 and numpy 2.4.6; the same is in the record of each file
+--width=512, ntk.empirical 3f2a91 and numpy 2.4.6; the same is in the record of each file
 (`ntkcond.run.record`). Functions with `output` or `input` among their parameters are derived, as
 Snakemake calls it, and not compared.
 
@@ -102,9 +102,9 @@ class Plan:
         return os.environ.setdefault(FIRST, me) == me
 
     @exit_on_mistake
-    def know(self, a_result: str) -> None:
-        """That a module's results lie below its prefix. a_result: by Snakemake's name. What is
-        missing is told to the Snakemakes of jobs: it may be downloaded meanwhile."""
+    def settle(self, a_result: str) -> None:
+        """Where results lie: of a module, below its prefix; and which data sets figures lack, also
+        for the Snakemakes of jobs: files may arrive meanwhile. a_result: by Snakemake's name."""
         folder = a_result.partition("results/")[0]
         self.asked = Graph(self.config, self.start, folder=folder)
         left_out = json.loads(os.environ.get(LEFT_OUT, "{}"))  # by the folder of each module

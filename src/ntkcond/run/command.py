@@ -67,8 +67,8 @@ class StepParser(argparse.ArgumentParser):
         }
         files = {}
         for name in self._inputs:
-            given = getattr(arguments, name)
-            for option, paths in (given if isinstance(given, dict) else {name: given}).items():
+            value = getattr(arguments, name)
+            for option, paths in (value if isinstance(value, dict) else {name: value}).items():
                 if paths:
                     paths = paths if isinstance(paths, list) else [paths]
                     files[option] = {input_name(path): _digest(path, settings) for path in paths}

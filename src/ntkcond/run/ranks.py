@@ -97,10 +97,10 @@ def _end(command: str, count: int, status: int, said: list[str]) -> str:
     """Which rank was lost, if it is known; else the first error of what started them."""
     for pattern in LOST:
         for line in said:
-            if found := pattern.search(line):
-                how = f" ({found['how']})" if "how" in found.re.groupindex else ""
+            if match := pattern.search(line):
+                how = f" ({match['how']})" if "how" in match.re.groupindex else ""
                 return (
-                    f"rank {found['which']} of {count} was lost{how}, and the others were ended. If"
+                    f"rank {match['which']} of {count} was lost{how}, and the others were ended. If"
                     " memory ran out, lower block or use more machines. The same command starts"
                     " anew"
                 )
