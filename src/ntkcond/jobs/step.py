@@ -1,16 +1,22 @@
-"""A computing step, as the plan knows it, and what one of its jobs requests."""
+"""A computing step, as the plan knows it, and what one of its jobs requests.
+
+Steps read it too: the config's types are not loaded."""
+
+from __future__ import annotations
 
 import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ntkcond.jobs import costs
 from ntkcond.jobs.costs import Work
-from ntkcond.jobs.settings import Config, Engine, Experiment, Network, Training
 from ntkcond.run.need import Need
+
+if TYPE_CHECKING:
+    from ntkcond.jobs.settings import Config, Engine, Experiment, Network, Training
 
 T = TypeVar("T")
 SMALL = 4096  # samples: up to so many a job has one thread, so that several run side by side
@@ -34,7 +40,7 @@ class DataSet:
     test_samples: int
     features: int | None
     shape: Sequence[int]
-    other: Callable[[str], "DataSet"]
+    other: Callable[[str], DataSet]
 
     @property
     def block(self) -> int | None:
