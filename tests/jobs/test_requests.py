@@ -55,10 +55,10 @@ OVERLAY = {
 
 
 def config(**overlay) -> dict:
-    found = copy.deepcopy(CONFIG)
-    update_config(found, copy.deepcopy(OVERLAY))
-    update_config(found, overlay)
-    return found
+    merged = copy.deepcopy(CONFIG)
+    update_config(merged, copy.deepcopy(OVERLAY))
+    update_config(merged, overlay)
+    return merged
 
 
 def request(settings: dict, rule: str, wildcards: dict) -> Request:
@@ -161,8 +161,8 @@ def test_speech_asks_for_the_time_to_decode_its_hours():
 
 def test_block_all_is_all_samples():
     wildcards = of("digits")
-    found = request(config(), "kernel", wildcards).need()
-    assert found == kernel.need(1437, 1437, 64, 4, 256)
+    needed = request(config(), "kernel", wildcards).need()
+    assert needed == kernel.need(1437, 1437, 64, 4, 256)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_block_all_is_all_samples():
     ],
 )
 def test_each_sweep_asks_for_its_largest_kernel(which, block, blocks, depth, width):
-    found = request(config(), "sweep", of(sweep=which)).need()
-    assert found == sweep.need(block, blocks, depth=depth, width=width, **MNIST)
+    needed = request(config(), "sweep", of(sweep=which)).need()
+    assert needed == sweep.need(block, blocks, depth=depth, width=width, **MNIST)
 
 
 def test_a_sweep_over_all_blocks_needs_room_for_the_closest_pair_of_all_samples():
@@ -262,9 +262,9 @@ def test_no_rank_has_more_entries_than_the_first(n, ranks):
         tile = np.arange(n) // BLOCK
         return int((tile % rows == row).sum() * (tile % columns == column).sum())
 
-    found = [entries(row, column) for row in range(rows) for column in range(columns)]
-    assert sum(found) == n**2
-    assert max(found) == found[0] == scalapack_spectrum.entries_of_rank(n, ranks)
+    counts = [entries(row, column) for row in range(rows) for column in range(columns)]
+    assert sum(counts) == n**2
+    assert max(counts) == counts[0] == scalapack_spectrum.entries_of_rank(n, ranks)
 
 
 def test_large_blocks_take_all_threads():

@@ -166,8 +166,8 @@ def test_the_rows_of_missing_sets_leave_the_others_as_they_are(tmp_path):
         (tmp_path / name).read_text("utf-8").splitlines() for name in ("whole.csv", "longer.csv")
     )
     assert longer == [*whole, "b,,,,,,,", "c,,,,,,,"]
-    found, named = output.read(tmp_path / "longer.csv")
+    without, named = output.read(tmp_path / "longer.csv")
     assert named == ["b", "c"]
-    pd.testing.assert_frame_equal(found, pd.read_csv(tmp_path / "whole.csv"))
+    pd.testing.assert_frame_equal(without, pd.read_csv(tmp_path / "whole.csv"))
     assert output.read(tmp_path / "whole.csv")[1] == []
     assert output.with_missing(pd.DataFrame({"depth": [1]}), ["b"]).shape == (1, 1)

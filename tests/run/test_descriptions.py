@@ -66,9 +66,9 @@ def test_an_unknown_field_is_refused(tmp_path):
 )
 def test_what_is_read_is_what_the_modules_say_when_they_are_run(registry, constant):
     package = "artefacts" if constant == "SPEC" else "datasets"
-    for name, found in registry.items():
+    for name, description in registry.items():
         module = importlib.import_module(f"ntkcond.{package}.{name}")
-        assert getattr(module, constant) == found
+        assert getattr(module, constant) == description
 
 
 FUNCTIONS = {".pdf": "draw", ".png": "draw", ".md": "markdown", ".html": "html"}

@@ -50,14 +50,14 @@ def test_every_computed_module_that_a_step_loads_has_a_digest(ran, step):
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_import_walk_finds_what_a_data_set_loads(ran, source):
     """The data set's module is chosen at run time, so its job names it beside the step."""
-    found = modules_of("ntkcond.steps.dataset", (module_name(source),))
-    assert found == set(ran.loaded[f"data set {source}"])
+    modules = modules_of("ntkcond.steps.dataset", (module_name(source),))
+    assert modules == set(ran.loaded[f"data set {source}"])
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_import_walk_finds_what_an_artefact_loads(ran, name):
-    found = modules_of(ARTEFACT, (f"ntkcond.artefacts.{name}",))
-    assert set(ran.loaded[f"artefact {name}"]) <= found
+    modules = modules_of(ARTEFACT, (f"ntkcond.artefacts.{name}",))
+    assert set(ran.loaded[f"artefact {name}"]) <= modules
 
 
 def test_the_import_walk_finds_what_was_loaded_when_steps_had_run(ran):
@@ -65,9 +65,9 @@ def test_the_import_walk_finds_what_was_loaded_when_steps_had_run(ran):
     its rule had loaded."""
     surplus: dict[str, set] = {}
     for job in ran.jobs:
-        loaded, found = set(ran.loaded[job.outputs[0]]), modules_of(*job.modules[:1], job.chosen)
-        assert loaded - found == LEFT_OUT.get(job.modules[0], set()), job.name
-        surplus[job.rule] = surplus.get(job.rule, found) & (found - loaded)
+        loaded, expected = set(ran.loaded[job.outputs[0]]), modules_of(*job.modules[:1], job.chosen)
+        assert loaded - expected == LEFT_OUT.get(job.modules[0], set()), job.outputs[0]
+        surplus[job.rule] = surplus.get(job.rule, expected) & (expected - loaded)
     # of the normalisation c_σ, which networks load when they need it: linear ones do not
     lazy = {"ntkcond.networks.gaussian"}
     assert {rule for rule, modules in surplus.items() if modules - lazy} == set()
@@ -90,23 +90,23 @@ def test_modules_are_imported_by_name_in_known_places_only():
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_one_data_set_is_no_part_of_anothers_code(source):
-    found = code_digests("ntkcond.steps.dataset", module_name(source))
+    digests_of_it = code_digests("ntkcond.steps.dataset", module_name(source))
     readers = {module_name(other).removeprefix("ntkcond.") for other in SOURCES}
-    assert readers & found.keys() == {module_name(source).removeprefix("ntkcond.")}
+    assert readers & digests_of_it.keys() == {module_name(source).removeprefix("ntkcond.")}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_data_set_depends_on_the_code_of_ntks_or_training(source):
-    found = code_digests("ntkcond.steps.dataset", module_name(source))
-    layers = {name.partition(".")[0] for name in found}
+    digests_of_it = code_digests("ntkcond.steps.dataset", module_name(source))
+    layers = {name.partition(".")[0] for name in digests_of_it}
     assert layers <= {"steps", "datasets"}
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_one_artefact_is_no_part_of_anothers_code(name):
     """But for what several share, which is no artefact."""
-    found = code_digests(ARTEFACT, f"ntkcond.artefacts.{name}")
-    assert {f"artefacts.{other}" for other in SPECS} & found.keys() == {f"artefacts.{name}"}
+    digests_of_it = code_digests(ARTEFACT, f"ntkcond.artefacts.{name}")
+    assert {f"artefacts.{other}" for other in SPECS} & digests_of_it.keys() == {f"artefacts.{name}"}
 
 
 def all_targets() -> list[tuple[str, ...]]:
@@ -117,9 +117,9 @@ def all_targets() -> list[tuple[str, ...]]:
 
 def test_plan_jobs_and_run_are_in_no_digest():
     for target in all_targets():
-        found = code_digests(*target)
-        assert found
-        assert not [name for name in found if name.partition(".")[0] in NO_NUMBERS]
+        digests_of_it = code_digests(*target)
+        assert digests_of_it
+        assert not [name for name in digests_of_it if name.partition(".")[0] in NO_NUMBERS]
 
 
 @pytest.fixture
@@ -303,11 +303,11 @@ def test_colours_are_part_of_pictures_only(copy):
     source, of = copy
     before = {target: of(*target) for target in all_targets()}
     edit(source / "artefacts/style.py", "#0072B2", "#0072B3")
-    found = {target for target in before if of(*target) != before[target]}
+    redrawn = {target for target in before if of(*target) != before[target]}
     pictures = {
         (ARTEFACT, f"ntkcond.artefacts.{name}") for name, s in SPECS.items() if ".pdf" in s.files
     }
-    assert found == pictures
+    assert redrawn == pictures
 
 
 def test_versions_are_those_of_the_packages_that_numbers_depend_on():

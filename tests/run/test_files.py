@@ -176,9 +176,9 @@ def test_arrays_come_back_from_hdf5_bit_for_bit(tmp_path, name):
         file["x"] = array
         file.create_dataset("by tiles", array.shape, array.dtype)[:] = array
     with read_hdf5(tmp_path / "a.h5") as file:
-        for found in (file["x"][:], file["by tiles"][:]):
-            assert (found.dtype, found.shape) == (array.dtype, array.shape)
-            assert found.tobytes() == array.tobytes()
+        for values in (file["x"][:], file["by tiles"][:]):
+            assert (values.dtype, values.shape) == (array.dtype, array.shape)
+            assert values.tobytes() == array.tobytes()
 
 
 def test_strings_and_attributes_come_back_from_hdf5(tmp_path):
@@ -203,11 +203,11 @@ def test_tables_come_back_from_csv_to_the_last_digit(tmp_path):
     table["word"] = [f"κ, {i}" if i % 2 else 'a "word"' for i in range(len(floats))]
     table["count"] = pd.array([1, pd.NA] * (len(floats) // 2) + [3] * (len(floats) % 2), "Int64")
     write_csv(tmp_path / "a.csv", table)
-    found = pd.read_csv(tmp_path / "a.csv")  # as steps read it
-    assert found.x.to_numpy().tobytes() == floats.tobytes()
-    assert found.n.tolist() == table.n.tolist()
-    assert found.word.tolist() == table.word.tolist()
-    assert found["count"].astype("Int64").equals(table["count"])
+    read_back = pd.read_csv(tmp_path / "a.csv")  # as steps read it
+    assert read_back.x.to_numpy().tobytes() == floats.tobytes()
+    assert read_back.n.tolist() == table.n.tolist()
+    assert read_back.word.tolist() == table.word.tolist()
+    assert read_back["count"].astype("Int64").equals(table["count"])
 
 
 # Of the code that says how values are written and read. Results of another FORMAT are out of date.
@@ -231,10 +231,10 @@ def test_what_writes_and_reads_values_is_that_of_this_format():
         for node in ast.walk(function):
             digests._drop_prose(node)
         text += digests._text(function)
-    found = {"format": FORMAT, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    assert found == AS_WRITTEN, (
+    written = {"format": FORMAT, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    assert written == AS_WRITTEN, (
         "ntkcond.run.files writes or reads values otherwise than before: if a file now has other"
-        f" values, raise FORMAT in ntkcond.run.record; then set AS_WRITTEN here to {found}"
+        f" values, raise FORMAT in ntkcond.run.record; then set AS_WRITTEN here to {written}"
     )
 
 

@@ -134,19 +134,19 @@ def layer_of(module: str) -> str:
 
 def pointing_up(source: Path) -> list[str]:
     """Imports that no layer may have."""
-    found = []
+    upward = []
     for name, tree in parsed(source):
         for module, imported in imports(tree):
             here, there = layer_of(name), layer_of(module or imported)
             if not module or there not in {here, *BELOW.get(here, set())}:
-                found.append(f"{name}: {module or '?'} {imported}")
-    return found
+                upward.append(f"{name}: {module or '?'} {imported}")
+    return upward
 
 
 def taken_unseen(source: Path) -> set[str]:
     """What computed modules take from `jobs` and `run`, such as files.read_hdf5: by name, or as an
     attribute of a module."""
-    found = set()
+    taken = set()
     for name, tree in parsed(source):
         if layer_of(name) not in COMPUTED:
             continue
@@ -155,7 +155,7 @@ def taken_unseen(source: Path) -> set[str]:
             if module in ("jobs", "run"):
                 modules[imported] = imported
             elif layer_of(module) in ("jobs", "run"):
-                found.add(f"{module.partition('.')[2]}.{imported}")
+                taken.add(f"{module.partition('.')[2]}.{imported}")
         used = {
             f"{modules[node.value.id]}.{node.attr}"
             for node in ast.walk(tree)
@@ -163,14 +163,14 @@ def taken_unseen(source: Path) -> set[str]:
             and isinstance(node.value, ast.Name)
             and node.value.id in modules
         }
-        found |= used
+        taken |= used
         bare = sum(isinstance(n, ast.Name) and n.id in modules for n in ast.walk(tree))
         as_attribute = sum(
             isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id in modules
             for n in ast.walk(tree)
         )
         if bare != as_attribute:  # handed on whole, or renamed
-            found |= {f"{module}.*" for module in modules}
+            taken |= {f"{module}.*" for module in modules}
         renamed = [
             alias.name
             for node in ast.walk(tree)
@@ -178,8 +178,8 @@ def taken_unseen(source: Path) -> set[str]:
             for alias in node.names
             if alias.asname
         ]
-        found |= {f"{module}.*" for module in renamed}
-    return found
+        taken |= {f"{module}.*" for module in renamed}
+    return taken
 
 
 def heavy_loaded_by(module: str, source: Path) -> str:
@@ -227,9 +227,9 @@ def test_what_the_snakefile_loads_is_light(module):
 
 def test_nothing_in_jobs_or_run_changes_a_number():
     """A new name has to be judged: add it to NO_NUMBERS with the reason, or move it elsewhere."""
-    found = taken_unseen(SOURCE)
-    assert found - NO_NUMBERS.keys() == set()
-    assert NO_NUMBERS.keys() - found == set(), "no longer used: take them out"
+    taken = taken_unseen(SOURCE)
+    assert taken - NO_NUMBERS.keys() == set()
+    assert NO_NUMBERS.keys() - taken == set(), "no longer used: take them out"
 
 
 def test_what_jobs_say_again_of_computed_code_is_the_same():
@@ -270,8 +270,8 @@ def plant(file: Path, line: str) -> None:
 @pytest.mark.parametrize(("file", "line"), PLANTED)
 def test_a_planted_import_that_points_up_is_found(copy, file, line):
     plant(copy / file, line)
-    (found,) = pointing_up(copy)
-    assert found.startswith(file.removesuffix(".py").replace("/", "."))
+    (upward,) = pointing_up(copy)
+    assert upward.startswith(file.removesuffix(".py").replace("/", "."))
 
 
 @pytest.mark.parametrize(

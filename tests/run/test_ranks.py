@@ -45,13 +45,13 @@ def is_factorising(folder: Path) -> bool:
 
 
 def rank(folder: Path, number: int) -> psutil.Process:
-    (found,) = (
+    (wanted,) = (
         process
         for process in mpi.ranks_of(folder)
         if process.environ().get("OMPI_COMM_WORLD_RANK") == str(number)
         and "python" in process.name()
     )
-    return found
+    return wanted
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -118,15 +118,15 @@ def test_an_mpi_that_is_not_there_is_named(folder, monkeypatch):
 def test_more_ranks_than_samples_give_the_same(folder):
     with h5py.File(folder / "mine.h5", "w") as file:
         file["x"] = np.random.default_rng(0).standard_normal((6, 12)).astype(np.float32)
-    found = []
+    spectra = []
     for count in (1, 3):
         step = start(folder, "--block=2", f"--ranks={count}")
         assert (step.communicate()[1], step.returncode) == ("", 0)
         with h5py.File(folder / "output.h5") as file:
-            found.append([file[name][:] for name in ("lambda_min", "lambda_max", "kappa")])
+            spectra.append([file[name][:] for name in ("lambda_min", "lambda_max", "kappa")])
             assert (file["smallest_residual"][:] <= file["lambda_min_error"][:]).all()
             assert tuple(file.attrs["rank_grid"]) == (1, count)
-    np.testing.assert_allclose(*found, rtol=1e-12)
+    np.testing.assert_allclose(*spectra, rtol=1e-12)
 
 
 # Open MPI 4.1's and Slurm 22.05's own words, as seen; those of memory and MPICH by their sources.

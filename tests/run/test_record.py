@@ -38,10 +38,10 @@ MADE_WITH = {"step": "kernel", "settings": {"width": 512}, "inputs": {}, "code":
     ],
 )
 def test_records_have_what_json_has(value, plain):
-    found = record.canonical(value)
-    assert found == plain
-    assert type(found) is type(plain)
-    assert record.canonical(json.loads(json.dumps(found))) == found
+    canonical = record.canonical(value)
+    assert canonical == plain
+    assert type(canonical) is type(plain)
+    assert record.canonical(json.loads(json.dumps(canonical))) == canonical
 
 
 def test_a_digest_does_not_depend_on_order_or_on_how_numbers_are_written():
@@ -142,8 +142,8 @@ def test_steps_record_what_the_graph_expects(ran, monkeypatch):
     graph = Graph(typed(ran.config), ran.folder)
     for job in ran.jobs:
         for output in job.outputs:
-            found = record.read(output)
-            assert found == graph.expected(job, lambda path: record.digest(record.read(path)))
+            made_with = record.read(output)
+            assert made_with == graph.expected(job, lambda path: record.digest(record.read(path)))
     assert len({record.digest(record.read(job.outputs[0])) for job in ran.jobs}) == len(ran.jobs)
 
 
