@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from ntkcond.jobs import settings
 from ntkcond.networks import modules
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import ARCHITECTURES, seen_as
@@ -23,7 +24,7 @@ def weights_of(module: torch.nn.Module) -> list[np.ndarray]:
 
 
 def test_every_name_has_a_builder_and_a_title():
-    assert modules.BUILDERS.keys() == ARCHITECTURES.keys()
+    assert modules.BUILDERS.keys() == ARCHITECTURES.keys() == set(settings.ARCHITECTURES)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])

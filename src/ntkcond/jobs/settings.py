@@ -14,7 +14,6 @@ from typing import TypeAlias, TypeVar
 from ntkcond.jobs import kinds
 from ntkcond.jobs.kinds import FLAG, choice, list_of, mapping, number, record, text, whole
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import ARCHITECTURES
 
 T = TypeVar("T")
 Count: TypeAlias = int | str
@@ -41,6 +40,8 @@ NUMBERS = list_of(ABOVE_0, "a list of different numbers above 0, at least one, s
 FINITE = number("a number", -sys.float_info.max, sys.float_info.max)
 INTERVAL = list_of(FINITE, "an interval, such as [-1, 1]", 2, 2, same=True)
 REFUSE = choice("refuse", "skip")
+# `ntkcond.networks.architectures` has them; steps that read this would depend on its code.
+ARCHITECTURES = ("plain", "biases", "residual", "normalised", "convolutional")
 NETWORKS = list_of(choice(*ARCHITECTURES), "a list of networks, each named once", least=0)
 SOURCE = text("the name of a data set that ntkcond knows")
 SUBSET = text("a folder of a corpus, such as dev-clean", "[A-Za-z0-9_-]+")

@@ -62,9 +62,9 @@ def _settings(start: Path, arguments: argparse.Namespace) -> dict:
 
     settings: dict = {}
     files = [Path(start, name) for name in arguments.configfile]
-    whole = Path(start, "config.yaml")
-    if whole.is_file():
-        files.insert(0, whole)
+    whole, deployed = Path(start, "config.yaml"), Path(start, "config/config.yaml")
+    if whole.is_file() or deployed.is_file():
+        files.insert(0, whole if whole.is_file() else deployed)
     elif not files:
         raise UserError(f"{start}: has no config.yaml. Run this where you run snakemake")
     for path in files:

@@ -41,8 +41,12 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
 NONE = "(?!)"  # a pattern of nothing
-# Options that say what is rebuilt, whatever the records say.
-OF_ONES_OWN = ("-t", "--touch", "-f", "--force", "-F", "--forceall", "-R", "--forcerun")
+ACCEPTING = {
+    "-t",
+    "--touch",
+    "-F",
+    "--forceall",
+}  # options by which all files are as they should be
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -312,22 +316,28 @@ class Plan:
     # What is refused.
 
     def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
-        """Where Snakemake cannot see it: raises UserError."""
-        if set(OF_ONES_OWN) & set(sys.argv):
+        """Where Snakemake cannot see it: raises UserError. Not for rules of the command line, as of
+        --forcerun, in a module with its prefix."""
+        if ACCEPTING & set(sys.argv):
             return
         stale: dict[str, list[str]] = {}
         for job in self.graph.upstream(artefact):
-            if not self._metadata(job) and (differences := self.freshness.differences(job)):
+            named = any(word.endswith(job.rule) for word in sys.argv)
+            if (
+                not named
+                and not self._metadata(job)
+                and (differences := self.freshness.differences(job))
+            ):
                 words = f"{job.outputs[0]}: {in_words(differences)}"
                 stale.setdefault(job.rule, []).append(words)
         if stale:
-            first = [paths[0] for paths in stale.values()]
-            count = sum(map(len, stale.values()))
+            first = "\n    ".join(paths[0] for paths in stale.values())
             rebuild = f"--forcerun {' '.join(stale)}"
             raise UserError(
-                f"{count} results are out of date, and Snakemake has no metadata of them"
-                f" (.snakemake):\n    " + "\n    ".join(first) + f"\n    To rebuild them: {rebuild}"
-                f"\n    To keep them as they are: --touch {rebuild}"
+                "results are out of date, and Snakemake has no metadata of them (.snakemake)."
+                f" {sum(map(len, stale.values()))} in all, of each rule one:\n    {first}\n    To"
+                f" rebuild them, add at the end of your command: {rebuild}\n    To keep them"
+                f" as they are: --touch {rebuild}\n    (rules of a module have its prefix)"
             )
 
     def _metadata(self, job: Job) -> Any:
