@@ -10,6 +10,8 @@ rule kernel:
         "results/logs/kernel/{dataset}/{network}/depth{depth}.log",
     benchmark:
         "results/benchmarks/kernel/{dataset}/{network}/depth{depth}.tsv"
+    # first: they say at once if memory or disk do not suffice, and spectra wait for them
+    priority: 1
     conda:
         "../envs/ntkcond.yaml"
     threads: plan.threads("kernel")
@@ -41,7 +43,7 @@ rule spectrum:
     wildcard_constraints:
         dataset=plan.datasets("spectrum"),
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
-    priority: 1
+    priority: 2
     conda:
         "../envs/ntkcond.yaml"
     threads: plan.threads("spectrum")
