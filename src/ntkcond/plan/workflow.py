@@ -29,7 +29,7 @@ from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Request
-from ntkcond.plan import caption, config, missing
+from ntkcond.plan import caption, config, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.errors import UserError
@@ -314,6 +314,11 @@ class Plan:
         return about
 
     # What is refused.
+
+    @exit_on_mistake
+    def on_start(self) -> None:
+        """Before the first job."""
+        run_lock.take(SNAKEMAKE_FOLDER / "ntkcond/running")
 
     def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
         """Where Snakemake cannot see it: raises UserError. Not for rules of the command line, as of
