@@ -37,6 +37,7 @@ FLAG = Kind("true or false", {"type": "boolean"}, lambda value: isinstance(value
 
 
 def number(must: str, least: float, most: float = 10**30, types: tuple = (int, float)) -> Kind:
+    """A number from least to most."""
     schema = {"type": "number" if float in types else "integer", "minimum": least, "maximum": most}
     return Kind(must, schema, lambda value: type(value) in types and least <= value <= most)
 
@@ -53,6 +54,7 @@ def text(must: str, pattern: str = r"[\s\S]*") -> Kind:
 
 
 def choice(*words: str) -> Kind:
+    """One of a few words."""
     must, schema = f"{', '.join(words[:-1])} or {words[-1]}", {"enum": list(words)}
     return Kind(must, schema, lambda value: isinstance(value, str) and value in words)
 
@@ -67,6 +69,7 @@ def known(must: str, words: Iterable[str]) -> Kind:
 
 
 def either(must: str, word: str, other: Kind) -> Kind:
+    """A word, or a value of another kind."""
     schema = {"anyOf": [{"const": word}, other.schema]}
     return Kind(must, schema, lambda value: value == word or other.allows(value))
 

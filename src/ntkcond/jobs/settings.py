@@ -61,7 +61,9 @@ SHOWN = list_of(text("the name of a data set"), "a list of at least one data set
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:  # a data set may have its own, as of Network and Engine
+class Protocol:
+    """What NTKs are computed, and how λ_min is proved."""
+
     seeds: Whole = SEEDS("initialisations of the network; the authors' seeds")
     depths: Whole = DEPTHS("numbers of hidden layers, L; 0 is the linear model")
     block: Count = COUNT("samples in one NTK, n; `all`: one NTK of all samples")
@@ -69,7 +71,9 @@ class Protocol:  # a data set may have its own, as of Network and Engine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network:  # beside activation and depth
+class Network:
+    """A network, beside its activation and depth."""
+
     width: int = FROM_1("neurons in each hidden layer, m")
     trainable: str = choice("all", "first")("layers whose weights the NTK is of")
     bias: float = BETA(
@@ -78,17 +82,22 @@ class Network:  # beside activation and depth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(Network, Protocol): ...
+class Experiment(Network, Protocol):
+    """Of NTKs; a data set may override it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
+    """What computes spectra; a data set may override it."""
+
     engine: str = choice("local", "scalapack")("spectra by a process each, or by MPI ranks")
     ranks: int = RANKS("of `scalapack`: MPI ranks of each job, a core each; rebuilds nothing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:  # of one data set
+class Training:
+    """SGD on one data set, which may override it."""
+
     depths: Whole = DEPTHS("numbers of hidden layers")
     activation: str = ACTIVATION("one activation")
     width: int = FROM_1("neurons in each hidden layer; else the data set's", None)
@@ -104,7 +113,9 @@ class Training:  # of one data set
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllTraining(Training):  # and what is one for all data sets
+class AllTraining(Training):
+    """SGD, with what is one for all data sets."""
+
     rate_for: str = choice("depth", "dataset")("one best rate for each depth, or for all")
     checkpoint_minutes: float = MINUTES(
         "a killed run resumes from a checkpoint; 0: one for each epoch"
@@ -114,6 +125,8 @@ class AllTraining(Training):  # and what is one for all data sets
 
 @dataclass(frozen=True, kw_only=True)
 class Theory:
+    """Curves at infinite width."""
+
     depths: Whole = DEPTHS("curves of fig1")
     activations: Words = NAMED("panels of fig_activations, inputs of norm 1")
     activation_depths: Whole = DEPTHS("curves of fig_activations")
@@ -121,6 +134,8 @@ class Theory:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeps:
+    """Small kernels over widths, n and activations."""
+
     activation: str = ACTIVATION("of fig_width and fig_samples; fig_activations_ntk shows all")
     depths: Whole = DEPTHS("of fig_width and fig_samples")
     widths: Whole = WIDTHS("of fig_width, beside infinite width")
@@ -131,6 +146,8 @@ class Sweeps:
 
 @dataclass(frozen=True, kw_only=True)
 class Architectures:
+    """Networks beside the paper's."""
+
     names: Words = NETWORKS("networks of fig_architectures; convolutional ones only for images")
     own: Mapping[str, str] = mapping(OWN, PYTHON, "names and Python files, as {mine: mine.py}")(
         "more: a name and a [Python file](../docs/extending.md#a-network-of-your-own-one-file)"
@@ -145,25 +162,31 @@ class Architectures:
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
+    """Full-batch gradient descent on the square loss of one block."""
+
     activation: str = ACTIVATION("of fig_descent, fig_spectrum and fig_evolution")
-    depths: Whole = DEPTHS("its depths")
+    depths: Whole = DEPTHS("numbers of hidden layers")
     widths: Whole = WIDTHS("of fig_evolution, beside the data set's own")
-    seeds: Whole = SEEDS("its initialisations")
-    steps: int = FROM_2("its steps")
+    seeds: Whole = SEEDS("initialisations")
+    steps: int = FROM_2("steps of gradient descent")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedOnLoss:
+    """Learning rates and thresholds of one loss."""
+
     learning_rates: Numbers = NUMBERS("in units of n/λ_max of each network's NTK of n samples")
     thresholds: Numbers = NUMBERS("training losses: how many epochs until each?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
+    """SGD of many networks, and what their NTKs say of its speed."""
+
     activations: Words = NAMED("of the networks of fig_speed and fig_predictors")
-    depths: Whole = DEPTHS("their depths")
-    widths: Whole = WIDTHS("their widths")
-    seeds: Whole = SEEDS("of their initialisations and of the order of the samples")
+    depths: Whole = DEPTHS("numbers of hidden layers")
+    widths: Whole = WIDTHS("neurons in each hidden layer")
+    seeds: Whole = SEEDS("of the initialisations and of the order of the samples")
     samples: Count = COUNT("training samples, the data set's first; the NTK is of a block of them")
     batch: int = FROM_1("samples in a step")
     epochs: int = FROM_1("at most; a run ends below the lowest threshold")
@@ -172,7 +195,9 @@ class Speed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Engine, Experiment):  # of a data set; what is not given is None
+class Entry(Engine, Experiment):
+    """A data set; what is not set is None."""
+
     source: str = SOURCE("which data set it is, if its name does not say so")
     samples: Count = COUNT("number of training samples, or `all`")
     seed: int = SEED("of the choice and the order of the samples")
@@ -197,6 +222,8 @@ class Entry(Engine, Experiment):  # of a data set; what is not given is None
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Engine, Experiment):
+    """All settings."""
+
     data_dir: str = FOLDER("folder of raw files, to which missing ones are downloaded")
     missing: str = REFUSE("what is [not here](#unavailable-data-sets) is downloaded, or left out")
     device: str = choice("auto", "cpu", "cuda")("`auto` takes a GPU if available, a job at a time")

@@ -97,6 +97,7 @@ class Step:
 
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
+    """The settings of a network, and its seeds."""
     seeds = data.experiment.seeds
     return {"activation": network, "depth": int(depth), "seeds": seeds, **vars(data.network)}
 
@@ -108,6 +109,7 @@ def networks(data: DataSet, which: str) -> Iterator[dict[str, str]]:
 
 
 def block(data: DataSet, network: str, depth: str) -> int | None:
+    """The largest NTK, in samples."""
     return data.block
 
 
@@ -121,16 +123,20 @@ class Request:
     wildcards: Mapping[str, str]
 
     def need(self) -> Need | None:
+        """Memory, in bytes."""
         return self._at_sizes(self.step.need)
 
     def work(self) -> Work | None:
+        """What the job computes, reads and writes."""
         return self._at_sizes(self.step.work)
 
     @property
     def ranks(self) -> int:
+        """MPI ranks; 0 of a job without."""
         return self.data.engine.ranks if self.step.mpi else 0
 
     def memory(self) -> int | None:
+        """Bytes of the host, with those of CUDA."""
         need = self.need()
         cuda = self.data.config.device == "cuda" and "device" in self.step.unrecorded
         return need and need.bytes + (costs.CUDA if cuda else 0)
@@ -145,6 +151,7 @@ class Request:
         return costs.megabytes(memory and memory // among, attempt)
 
     def minutes(self, cores: float, attempt: int) -> int:
+        """`runtime`."""
         return costs.minutes(self.work(), cores, attempt)
 
     def threads(self, cores: int | None) -> int:

@@ -120,10 +120,12 @@ def from_yaml(text: str | bytes, where: str) -> object:
 
 
 def resolved(path: str, start: Path | str) -> Path:
+    """A path of the config; relative ones begin at start."""
     return Path(start, Path(path).expanduser())
 
 
 def source_of(config: Config, name: str) -> str:
+    """The known data set that an entry is of."""
     entry = config.datasets[name]
     return entry.source or (CUSTOM if entry.file else name)
 
@@ -249,4 +251,5 @@ def _check_file(where: str, name: str, start: Path | str) -> None:
 
 
 def corpus_folder(config: Config, name: str, data_dir: Path | str) -> Path:
+    """Folder of the data set's corpus, below the folder of raw files."""
     return Path(data_dir, folder(data_set(config, name)))

@@ -76,6 +76,7 @@ class Graph:
         self._data = functools.cache(functools.partial(settings.data_set, self.config))
 
     def without(self, left_out: Mapping[str, Sequence[str]]) -> "Graph":
+        """The same graph, with figures that lack data sets."""
         return Graph(self.config, self.project, left_out, self.folder)
 
     def job(self, rule: str, **wildcards: str) -> Job:
@@ -106,6 +107,7 @@ class Graph:
         return None
 
     def maker_of(self, result: str) -> Job:
+        """`maker` of a file that a rule makes."""
         job = self.maker(result)
         assert job, f"no rule makes {result}"
         return job
@@ -129,6 +131,7 @@ class Graph:
         return [rule for rule in STEPS if STEPS[rule].path == path and self.serves(rule, dataset)]
 
     def serves(self, rule: str, dataset: str) -> bool:
+        """Whether a computing rule has jobs for a data set."""
         return STEPS[rule].serves(self._data(dataset))
 
     @property
@@ -148,10 +151,12 @@ class Graph:
         yield from reversed(jobs.values())
 
     def makers(self, job: Job) -> list[Job]:
+        """The jobs that make the inputs of a job."""
         paths = (path for files in job.inputs.values() for path in files)
         return [maker for path in paths if (maker := self.maker(path))]
 
     def at(self, path: str) -> Path:
+        """Where a file of the graph is."""
         return Path(self.folder, path)
 
     def name(self, path: str) -> str:
@@ -195,6 +200,7 @@ class Graph:
         ]
 
     def code(self, job: Job) -> dict:
+        """What is known of the record from the job's modules alone: code, versions, format."""
         return record(job.modules, {}, {})
 
     def content(self, job: Job) -> dict[str, str]:
@@ -209,6 +215,7 @@ class Graph:
         return files
 
     def request(self, rule: str, wildcards: Mapping[str, str]) -> Request:
+        """What a job of a computing rule requests."""
         step, data = STEPS[rule], self._data(wildcards["dataset"])
         named = {name: wildcards[name] for name in step.wildcards if name != "dataset"}
         return Request(step, data, named)

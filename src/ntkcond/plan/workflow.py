@@ -20,7 +20,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -321,19 +321,18 @@ class Plan:
         run_lock.take(SNAKEMAKE_FOLDER / "ntkcond/running")
 
     def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
-        """Where Snakemake cannot see it: raises UserError. Not for rules of the command line, as of
-        --forcerun, in a module with its prefix."""
+        """Where Snakemake cannot see it: raises UserError. Not of rules that --forcerun names."""
         if ACCEPTING & set(sys.argv):
             return
-        stale: dict[str, list[str]] = {}
+        forced, stale = _forced_rules(sys.argv), dict[str, list[str]]()
         for job in self.graph.upstream(artefact):
-            named = any(word.endswith(job.rule) for word in sys.argv)
+            named = any(rule == job.rule or rule.endswith(f"_{job.rule}") for rule in forced)
             if (
                 not named
                 and not self._metadata(job)
                 and (differences := self.freshness.differences(job))
             ):
-                words = f"{job.outputs[0]}: {in_words(differences)}"
+                words = f"{self.graph.at(job.outputs[0])}: {in_words(differences)}"
                 stale.setdefault(job.rule, []).append(words)
         if stale:
             first = "\n    ".join(paths[0] for paths in stale.values())
@@ -363,6 +362,17 @@ class Plan:
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
         return self.graph.job(rule, **dict(wildcards.items()))
+
+
+def _forced_rules(words: Sequence[str]) -> list[str]:
+    """What --forcerun names, of a command line; rules of a module with its prefix."""
+    forced, option = [], ""
+    for word in words:
+        if word.startswith("-"):
+            option = word
+        elif option in ("-R", "--forcerun"):
+            forced.append(word)
+    return forced
 
 
 def _key(option: str) -> str:
