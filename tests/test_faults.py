@@ -162,7 +162,7 @@ def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
                 continue
             name = names[0].rpartition(".")[2]
             if name == "artefact":
-                name = words[words.index(names[0]) + 1]
+                name = words[words.index("--artefact") + 1]
             if "--dataset=results/datasets/large.h5" in words and f"{name} of large" in VICTIMS:
                 name = f"{name} of large"
             running.append((process, name))
@@ -243,10 +243,11 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     project = new_project(tmp_path / "a project")
     expected = contents(undisturbed)
     chance = random.Random(1)
-    kills, hits = Counter(), Counter()  # of whom; while which ran
+    kills, hits, tried = Counter(), Counter(), Counter()  # of whom; while which ran
     rounds, different = 0, []
     while (kills.total() < KILLS or (THOROUGH and VICTIMS.keys() - hits)) and rounds < 10 * KILLS:
-        rule = min(VICTIMS, key=hits.__getitem__)
+        rule = min(VICTIMS, key=lambda name: (hits[name], tried[name]))
+        tried[rule] += 1
         whom = chance.choice(["snakemake", "job", "all"])
         rounds += 1
         delete(project, *VICTIMS[rule])

@@ -265,7 +265,7 @@ REFUSED = {
     "block too large": ({"datasets": {"digits": {"block": 500}}}, ["block: 500", "97 samples"]),
     "too large for the disk": (
         {"datasets": {"synthetic": {"samples": 1_000_000, "block": "all"}}},
-        ["depth0.h5: needs 8.0 TB of disk", "lower block or samples in the config"],
+        [".h5: needs 8.0 TB of disk", "lower block or samples in the config"],
     ),
     "too large for memory": (
         {"width": 1_000_000},
