@@ -71,9 +71,9 @@ GET := -.venv/bin/snakemake downloads --keep-going --cores $(CORES)
 KEPT := fig2.png fig2.pdf fig2.csv claims.csv claims.md costs.csv provenance/fig2.json
 full-size: $(READY)
 	mkdir -p runs/full-size docs/full-size
-	$(GET) --directory runs/full-size --configfile config/full_size.yaml --config data_dir=$(DATA)
+	$(GET) --directory runs/full-size --configfile studies/full_size/config.yaml --config data_dir=$(DATA)
 	.venv/bin/snakemake --cores $(CORES) --directory runs/full-size \
-	  --configfile config/full_size.yaml --config data_dir=$(DATA)
+	  --configfile studies/full_size/config.yaml --config data_dir=$(DATA)
 	cp $(addprefix runs/full-size/results/,$(KEPT)) docs/full-size/
 
 # An artefact, from tables that are there.
@@ -85,11 +85,11 @@ TRAINED := fig3.png fig3.pdf fig3.csv table_epochs.csv table_epochs.md provenanc
   $(foreach figure,$(DESCENTS),$(figure).pdf $(figure).csv provenance/$(figure).json)
 small: $(READY)
 	mkdir -p runs/small docs/full-size
-	$(GET) --directory runs/small --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
+	$(GET) --directory runs/small --configfile studies/small/config.yaml --config data_dir=$(DATA) missing=skip \
 	  'datasets={librispeech: {subset: $(SUBSET)}}'
 	.venv/bin/snakemake --cores $(CORES) results/fig3.pdf results/table_epochs.md \
 	  $(DESCENTS:%=results/%.pdf) --directory runs/small \
-	  --configfile config/small.yaml --config data_dir=$(DATA) missing=skip \
+	  --configfile studies/small/config.yaml --config data_dir=$(DATA) missing=skip \
 	  'datasets={librispeech: {subset: $(SUBSET)}}'
 	cp $(addprefix runs/small/results/,$(TRAINED)) docs/full-size/
 	$(JOINED) claims $(foreach table,fig_descent fig3 table_epochs fig_evolution,\
@@ -101,21 +101,21 @@ small: $(READY)
 WHOLE := fig_whole.png fig_whole.pdf fig_whole.csv provenance/fig_whole.json
 whole: $(READY)
 	mkdir -p runs/whole docs/full-size
-	$(GET) --directory runs/whole --configfile config/whole.yaml --config data_dir=$(DATA)
+	$(GET) --directory runs/whole --configfile studies/whole/config.yaml --config data_dir=$(DATA)
 	.venv/bin/snakemake --cores $(CORES) results/fig_whole.pdf results/claims.md --directory runs/whole \
-	  --configfile config/whole.yaml --config data_dir=$(DATA)
+	  --configfile studies/whole/config.yaml --config data_dir=$(DATA)
 	cp $(addprefix runs/whole/results/,$(WHOLE)) docs/full-size/
-	cp runs/whole/results/claims.csv docs/full-size/claims_whole.csv
-	cp runs/whole/results/claims.md docs/full-size/claims_whole.md
+	cp runs/whole/results/claims.csv studies/whole/claims.csv
+	cp runs/whole/results/claims.md studies/whole/claims.md
 
 # One depth, at a learning rate; then the tables of all depths that are kept.
 DEPTH ?= 3
 RATE ?= 32
-TABLE_1 := docs/full-size/table_1
+TABLE_1 := studies/table_1
 table-1: $(READY)
 	mkdir -p runs/table-1 $(TABLE_1)/mnist
 	.venv/bin/snakemake --cores $(CORES) results/training/mnist/depth$(DEPTH).h5 --directory runs/table-1 \
-	  --configfile config/table_1.yaml \
+	  --configfile studies/table_1/config.yaml \
 	  --config data_dir=$(DATA) 'training={depths: [$(DEPTH)], learning_rates: [$(RATE)]}'
 	cp runs/table-1/results/training/mnist/depth$(DEPTH).h5 $(TABLE_1)/mnist/
 	$(JOINED) training --input sgd $$(ls -v $(TABLE_1)/mnist/*.h5) --output runs/table-1/training.csv
@@ -133,7 +133,7 @@ table-1: $(READY)
 images: $(TESTED)
 	mkdir -p runs/images
 	.venv/bin/snakemake --cores $(CORES) results/fig2.pdf results/claims.md --directory runs/images \
-	  --configfile config/images.yaml --config data_dir=$(DATA)
+	  --configfile studies/images/config.yaml --config data_dir=$(DATA)
 	NTKCOND_TEST_IMAGES=$$PWD/runs/images/results .venv/bin/python -m pytest tests/test_reference.py -k images
 
 bench: $(READY)

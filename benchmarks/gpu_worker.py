@@ -62,7 +62,7 @@ class Sizes:
     runs: list[int]  # together
     whole: int
     width: int
-    training: dict  # beside config/paper.yaml
+    training: dict  # beside studies/paper/config.yaml
 
 
 FULL = Sizes(
@@ -308,12 +308,12 @@ def whole(setting: Setting) -> Iterator[Row]:
 
 
 def table_1(setting: Setting) -> Iterator[Row]:
-    """Table 1 of config/paper.yaml: its depths."""
+    """Table 1 of studies/paper/config.yaml: its depths."""
     yield from trained(setting, TABLE_1, ["mnist"], "results/table_generalization.csv")
 
 
 def fig3(setting: Setting) -> Iterator[Row]:
-    """Figure 3 of config/paper.yaml: all depths, those of Table 1 taken from there."""
+    """Figure 3 of studies/paper/config.yaml: all depths, those of Table 1 taken from there."""
     yield from trained(setting, None, ["mnist"], "results/fig3.pdf")
 
 
@@ -325,7 +325,7 @@ def fig3_fashion(setting: Setting) -> Iterator[Row]:
 def trained(
     setting: Setting, depths: list[int] | None, datasets: list[str], target: str
 ) -> Iterator[Row]:
-    """An artefact of config/paper.yaml by the workflow, of these data sets, or of the digits where
+    """An artefact of the study `paper` by the workflow, of these data sets, or of the digits where
     MNIST's files are not. A row for each data set and depth."""
     chosen = {"checkpoint_minutes": 1, **({"depths": depths} if depths else {})}
     config = {"figures": {"fig3": datasets}, "training": {**chosen, **setting.sizes.training}}
@@ -354,7 +354,7 @@ def snakemake(setting: Setting, name: str, config: dict, *targets: str) -> float
     config |= {"device": DEVICE.type} | ({"data_dir": str(setting.data)} if setting.data else {})
     overlay = folder / "overlay.yaml"
     overlay.write_text(yaml.safe_dump(config), "utf-8")
-    files = [*([ROOT / "config/paper.yaml"] if name == "paper" else []), overlay]
+    files = [*([ROOT / "studies/paper/config.yaml"] if name == "paper" else []), overlay]
     before, taken = free_gpu_memory(), 0.0
     process = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", str(len(os.sched_getaffinity(0))), *targets,

@@ -2,7 +2,7 @@
 their logs, as a CSV:
 
     python benchmarks/predicted.py results/fig_whole.pdf --directory runs/whole \\
-        --configfile config/whole.yaml --longer-than 10
+        --configfile studies/whole/config.yaml --longer-than 10
 
 Of a large kernel's spectrum also the seconds of its parts.
 """

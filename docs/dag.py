@@ -1,6 +1,6 @@
 """The picture of the workflow in docs/extending.md, docs/dag.svg: `make dag`.
 
-Snakemake says which rule needs which (for config/small.yaml, which has downloads too), Graphviz
+Snakemake says which rule needs which (for the study `small`, which has downloads too), Graphviz
 draws it. docs/dag.dot is what was drawn: tests/test_dag.py holds it against today's rules.
 """
 
@@ -29,20 +29,23 @@ def colours() -> dict[str, str]:
 
 
 def drawing() -> str:
-    """The rule graph in Graphviz's language, from left to right, without the rules of targets."""
+    """The rule graph in Graphviz's language, from left to right, without the rules of targets; an
+    artefact's table and drawing are one."""
     snakemake = [sys.executable, "-m", "snakemake", "--rulegraph", "dot"]
     graph = subprocess.run(
-        [*snakemake, "--configfile", "config/small.yaml"],
+        [*snakemake, "--configfile", "studies/small/config.yaml"],
         cwd=PROJECT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    names = dict(re.findall(r'(\d+)\[label = "(\w+)"', graph))
+    names = dict(re.findall(r'(\d+)\[label = "(?:draw_)?(\w+)"', graph))
     edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", graph)}
     lines = [
         f'"{rule}" [color="{colour}"];'
         for rule, colour in colours().items()
         if rule in names.values()
     ]
-    lines += [f'"{a}" -> "{b}";' for a, b in sorted(edges) if b not in ("all", "default")]
+    lines += [
+        f'"{a}" -> "{b}";' for a, b in sorted(edges) if b not in ("all", "default") and a != b
+    ]
     look = (
         'rankdir=LR; bgcolor=white; nodesep=0.25; ranksep=0.45; edge [color="#888888"];'
         ' node [shape=box, style="rounded", penwidth=1.8, fontname="Helvetica", fontsize=12];'

@@ -25,7 +25,7 @@ from prose import ROOT, UNITS, Quantity, Value
 FOLDERS = ("tests/reference/default", "docs/measured")
 MEASURED = ROOT / "docs/measured"
 STATEMENTS = MEASURED / "README.md"
-WHOLE = "docs/full-size/fig_whole.csv"
+WHOLE = "studies/whole/fig_whole.csv"
 
 
 @functools.cache
@@ -113,7 +113,7 @@ def derived() -> Iterator[tuple[str, Value]]:
             for verdict, count in verdicts.items():
                 yield f"{prefix}{kind}: {verdict}", count
 
-    epochs = table("docs/full-size/table_1/table_generalization.csv").set_index("depth")
+    epochs = table("studies/table_1/table_generalization.csv").set_index("depth")
     fewer = epochs.last_epoch_mean[1] / epochs.last_epoch_mean.drop(1)
     yield "epochs at L = 1 to deeper, least", fewer.min()
     yield "epochs at L = 1 to deeper, most", fewer.max()
@@ -123,7 +123,7 @@ def derived() -> Iterator[tuple[str, Value]]:
     yield from ((f"Table 1, above the paper, L = {depth}", above[depth]) for depth in (1, 3))
     yield "Table 1, above the paper, least", above.min()
     yield "Table 1, above the paper, most of the others", above.drop([1, 3]).max()
-    kept = table("docs/full-size/table_1/claims.csv").set_index("id").spread
+    kept = table("studies/table_1/claims.csv").set_index("id").spread
     yield "Table 1, margin", numbers_in(kept["6-tradeoff"])[0]
     angles = np.log(table("fashion_angles.csv")[["relu_deg", "linear_deg"]])
     gain = (angles.relu_deg - angles.linear_deg).to_numpy()
@@ -188,7 +188,7 @@ def derived() -> Iterator[tuple[str, Value]]:
 
 def of_full_size() -> Iterator[tuple[str, Value]]:
     """What the claims on all samples measure at m = 512, and ratios of figure 2."""
-    claims = table("docs/full-size/claims.csv")
+    claims = table("studies/full_size/claims.csv")
     for row in claims[claims.id.str.match(r"5[-.]") & ~claims.setting.isna()].itertuples():
         name, numbers = row.setting.partition(",")[0], numbers_in(row.measured)
         # Theorem 5.1 is of infinite width
@@ -203,13 +203,13 @@ def of_full_size() -> Iterator[tuple[str, Value]]:
         yield f"{name}, {row.id}, least", numbers[0]
         yield f"{name}, {row.id}, most", numbers[-1]
 
-    costs = table("docs/full-size/costs.csv").query("artefact == 'fig2'")
+    costs = table("studies/full_size/costs.csv").query("artefact == 'fig2'")
     yield "CPU time of figure 2", Quantity(costs.cpu_s.sum(), "s")
     yield "memory of figure 2", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
     angles = claims[claims.id == "5-linear-angles"].measured.map(numbers_in)
     farthest = max(abs(value - 1) for pair in angles for value in pair)
     yield "all sets, angle of linear networks", Quantity(100 * farthest, "%")
-    curves = table("docs/full-size/fig2.csv").query("activation == 'relu' and depth > 0")
+    curves = table("studies/full_size/fig2.csv").query("activation == 'relu' and depth > 0")
     kappa = curves.kappa_mean / curves.infinite_kappa_mean
     angle = curves.min_angle_deg_mean / curves.infinite_min_angle_deg
     for name, ratio in (("κ", kappa), ("min φ", angle)):
@@ -265,7 +265,7 @@ def repeated() -> Iterator[tuple[str, list[str]]]:
         "docs/results.md",
         [*rows_of_full_size(), *rows_of_whole(), *rows_of_architectures(), *rows_of_spectra()],
     )
-    yield "docs/full-size/README.md", list(rows_of_costs())
+    yield "studies/README.md", list(rows_of_costs())
     yield "docs/training.md", list(rows_of_table_1())
     yield "docs/speed.md", [*rows_of_predictors(), *rows_of_edges(), *rows_of_tests()]
     yield "docs/performance.md", [*rows_of_kernels(), *rows_of_modules()]
@@ -280,7 +280,8 @@ def cells(row: Iterable[object]) -> str:
 
 def rows_of_full_size() -> Iterator[str]:
     """Figure 2 of all samples: κ and min φ of each data set, with ReLU and linear."""
-    numbers = table("docs/full-size/fig2.csv").dropna(subset="kappa_verdict")  # without the missing
+    # without the missing
+    numbers = table("studies/full_size/fig2.csv").dropna(subset="kappa_verdict")
     curves = numbers.set_index(["dataset", "activation", "depth"]).sort_index()
     for dataset in numbers.dataset.unique():
         for activation in ("relu", "linear"):
@@ -305,15 +306,15 @@ def rows_of_architectures() -> Iterator[str]:
 
 def rows_of_table_1() -> Iterator[str]:
     """Rate, epochs and test accuracy of each depth."""
-    for row in table("docs/full-size/table_1/table_generalization.csv").itertuples():
+    for row in table("studies/table_1/table_generalization.csv").itertuples():
         accuracy = f"{{={row.test_accuracy_percent_mean}}} ± {{={row.test_accuracy_percent_std}}}"
         paper = row.paper_test_accuracy_percent
         run = f"{{={row.depth}}} | {{={row.learning_rate}}} | {{={row.last_epoch_mean}}}"
         yield f"{run} | {accuracy} | {{={paper}}}"
 
 
-PREDICTORS = ("fig_predictors.csv", "docs/full-size/fig_predictors.csv")
-SPEEDS = ("fig_speed.csv", "docs/full-size/fig_speed.csv")
+PREDICTORS = ("fig_predictors.csv", "studies/small/fig_predictors.csv")
+SPEEDS = ("fig_speed.csv", "studies/small/fig_speed.csv")
 
 
 def rows_of_predictors() -> Iterator[str]:
@@ -419,7 +420,7 @@ def of_predictors() -> Iterator[tuple[str, Value]]:
 def rows_of_spectra() -> Iterator[str]:
     """κ, without its largest eigenvalue, and labels in the first ten, of each data set."""
     columns = (("kappa_mean", 1), ("kappa_without_first_mean", 1), ("labels_up_to_mean", 10))
-    for _, rows in table("docs/full-size/fig_spectrum.csv").groupby("dataset", sort=False):
+    for _, rows in table("studies/small/fig_spectrum.csv").groupby("dataset", sort=False):
         numbers = rows.set_index(["depth", "position"])
         yield " | ".join(
             f"{{={numbers.loc[(depth, position), name]}}}"
@@ -438,7 +439,7 @@ def rows_of_modules() -> Iterator[str]:
 
 def rows_of_costs() -> Iterator[str]:
     """CPU time of figure 2, for each data set and rule."""
-    costs = table("docs/full-size/costs.csv").query("artefact == 'fig2'")
+    costs = table("studies/full_size/costs.csv").query("artefact == 'fig2'")
     seconds = costs.dropna(subset="dataset").set_index(["dataset", "rule"]).cpu_s
     for dataset in seconds.index.unique("dataset"):
         rules = ("dataset", "kernel", "spectrum", "closest_pair", "sweep")

@@ -53,10 +53,11 @@ class Ran:
 
 def inputs_of(job: Job) -> list[str]:
     """As options of the step."""
-    if job.rule not in SPECS:
-        return [f"--{name}={path}" for name, (path,) in job.inputs.items()]
-    words = (["--input", name, *paths] for name, paths in job.inputs.items())
-    return ["--artefact", job.rule, *chain(*words)]
+    if job.artefact and not job.draws:
+        words = (["--input", name, *paths] for name, paths in job.inputs.items())
+        return ["--artefact", job.artefact, *chain(*words)]
+    words = (f"--{name}={path}" for name, (path,) in job.inputs.items())
+    return [*(["--artefact", job.artefact] if job.draws else []), *words]
 
 
 def run_all(folder: Path) -> Ran:
@@ -72,7 +73,7 @@ def run_all(folder: Path) -> Ran:
     os.chdir(folder)  # as Snakemake does
     try:
         graph = Graph(settings.typed(config), folder)
-        wanted = [graph.job(name) for name in SPECS if name not in LONG]
+        wanted = [graph.artefact(name)[-1] for name in SPECS if name not in LONG]
         wanted += [graph.job("dataset", dataset=name) for name in OWN["datasets"]]
         jobs = {job.outputs: job for last in wanted for job in graph.upstream(last)}.values()
         loaded, server = {}, Forks(*PACKAGES)
@@ -82,7 +83,8 @@ def run_all(folder: Path) -> Ran:
             for source in SOURCES
         }
         importing |= {
-            f"artefact {name}": ["ntkcond.steps.artefact", f"ntkcond.artefacts.{name}"]
+            f"artefact {name}": [f"ntkcond.steps.{s}" for s in ("table", "drawing")]
+            + [f"ntkcond.artefacts.{name}"]
             for name in SPECS
         }
         for name, modules in importing.items():

@@ -39,11 +39,16 @@ def documented() -> dict[str, str]:
 
 
 def named(jobs: Iterable[Job], words: str) -> list[Job]:
-    """kernel of digits, fig2, every figure: those of the jobs."""
-    if words == "every figure":
-        return [job for job in jobs if job.rule in SPECS and ".png" in SPECS[job.rule].files]
-    if words == "every artefact":
-        return [job for job in jobs if job.rule in SPECS]
+    """kernel of digits, fig2, every table: those of the jobs."""
+    if words.startswith("every "):
+        chosen = {
+            "every table": lambda job: not job.draws,
+            "every drawing": lambda job: job.draws,
+            "every drawing of a figure": lambda job: (
+                job.draws and ".png" in SPECS[job.artefact].files
+            ),
+        }[words]
+        return [job for job in jobs if job.artefact and chosen(job)]
     rule, _, values = words.partition(" of ")
     return [
         job
@@ -157,6 +162,23 @@ def code(*names: str) -> Change:
     return change
 
 
+def function(name: str, *functions: str) -> Change:
+    """A new line in each of these functions of an artefact's module that it has."""
+
+    def change(project: Path) -> None:
+        place = project / "src/ntkcond/artefacts"
+        package = place / name / "__init__.py"
+        path = package if package.is_file() else place / f"{name}.py"
+        text = path.read_text("utf-8")
+        lines = text.splitlines()
+        found = [node for node in ast.parse(text).body if getattr(node, "name", "") in functions]
+        for node in reversed(found):
+            lines.insert(node.body[-1].lineno - 1, "    _changed = True")
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+
+    return change
+
+
 def version(*packages: str) -> Change:
     """Other versions of packages, as far as their metadata say."""
 
@@ -261,6 +283,7 @@ def reword(project: Path) -> None:
         path.write_text(text, "utf-8")
 
 
+DRAWN = [name for name in sorted(MADE) if MADE[name].drawn]
 COMPUTING = (
     "dataset", "kernel", "spectrum", "closest_pair", "sweep", "architecture", "descent", "speed",
     "sgd",
@@ -385,20 +408,27 @@ CHANGES: dict[str, list[Change]] = {
     " written safely": [code(*NO_NUMBERS)],
     "`steps/NAME.py` of a computing step": [code(f"steps/{name}.py") for name in COMPUTING],
     "`datasets/NAME.py` of a data set": [code("datasets/digits.py"), code("datasets/synthetic.py")],
-    "`artefacts/NAME.py` of an artefact": [
-        code(f"artefacts/{name}.py") for name in sorted(MADE) if name != "claims"
+    "`artefacts/NAME.py`: `table`, or what it uses": [
+        function(name, "table") for name in sorted(MADE)
     ],
+    "`artefacts/NAME.py`: `draw`, `markdown` or `html`, or what they use": [
+        function(name, "draw", "markdown", "html") for name in DRAWN
+    ],
+    "`artefacts/NAME.py`: what none of these uses": [code("artefacts/fig2.py")],
     **{
         ", ".join(f"`{name}.py`" for name in names): [code(f"{name}.py") for name in tried]
         for names, tried in (
             (
-                ("artefacts/output", "artefacts/registry", "artefacts/spec", "steps/artefact"),
-                ("artefacts/output", "steps/artefact"),
+                ("artefacts/output", "artefacts/registry", "artefacts/spec"),
+                ("artefacts/output",),
             ),
+            (("steps/table",),) * 2,
+            (("steps/drawing",),) * 2,
             (("artefacts/sweep_curves",),) * 2,
             (("artefacts/kappa",),) * 2,
             (("artefacts/sweep_panels",),) * 2,
             (("artefacts/angle_curves",),) * 2,
+            (("artefacts/angle_panels",),) * 2,
             (("artefacts/best_rate",),) * 2,
             (("artefacts/rank_correlation",),) * 2,
             (
@@ -473,9 +503,10 @@ CHANGES: dict[str, list[Change]] = {
     "torchvision, with which nothing here was read; any other package": [
         version("torchvision", "tqdm", "psutil", "pillow")
     ],
-    "a deleted picture, PDF or CSV of a figure": [
-        delete(f"results/fig2.{suffix}") for suffix in ("png", "csv")
+    "a deleted picture or PDF of a figure": [
+        delete(f"results/fig2.{suffix}") for suffix in ("png", "pdf")
     ],
+    "a deleted CSV of a figure": [delete("results/fig2.csv")],
     "the content of a data set of your own, with or without a newer date (target: that data set)": [
         own_data_set(other_content),
         own_data_set(partial(other_content, date=0)),
@@ -507,7 +538,8 @@ def runs_after(line: str, number: int) -> str:
             "dataset of digits, dataset of digits_unit",
             "dataset of synthetic",
         )[number],
-        "that artefact": lambda: sorted(MADE.keys() - {"claims"})[number],
+        "that table": lambda: sorted(MADE)[number],
+        "that drawing": lambda: f"draw_{DRAWN[number]}",
     }.get(cell)
     return name() if name else cell
 

@@ -161,8 +161,9 @@ def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
             if not names or process.cwd() != str(project):
                 continue
             name = names[0].rpartition(".")[2]
-            if name == "artefact":
-                name = words[words.index("--artefact") + 1]
+            if name in ("table", "drawing"):
+                artefact = words[words.index("--artefact") + 1]
+                name = artefact if name == "table" else f"draw_{artefact}"
             if "--dataset=results/datasets/large.h5" in words and f"{name} of large" in VICTIMS:
                 name = f"{name} of large"
             running.append((process, name))
@@ -512,9 +513,7 @@ def read_again(project: Path, path: str, chance: random.Random) -> str:
             and name not in ("claims", "costs")  # which need almost all
             and mine in graph.upstream(graph.job(name))
         ]
-        artefact = graph.job(
-            chance.choice(users or [mine.rule if mine.rule in SPECS else "claims"])
-        )
+        artefact = graph.job(chance.choice(users or [mine.artefact or "claims"]))
         for job in graph.upstream(artefact):
             if job is not mine and mine in graph.upstream(job):
                 for output in job.outputs:

@@ -37,7 +37,7 @@ def default_results() -> Path:
 
 @pytest.fixture
 def image_results() -> Path:
-    return made_before("NTKCOND_TEST_IMAGES", "the results of config/images.yaml: make images")
+    return made_before("NTKCOND_TEST_IMAGES", "the study: studies/images")
 
 
 def compare(results: Path, reference: Path) -> None:

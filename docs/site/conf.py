@@ -65,7 +65,7 @@ docs/claims
 docs/training
 docs/speed
 docs/speech
-docs/full-size/README
+studies/README
 ```
 
 ```{toctree}

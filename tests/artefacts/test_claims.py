@@ -581,7 +581,7 @@ def test_table_1(measured, stated, verdict):
     chosen = [claim for claim in OF_DATA_SETS if claim.id == "6-table-1"]
     row = claims.table(claims=chosen, **of_fewer).iloc[0]
     assert row.overall == FAILS
-    assert "docs/full-size/table_1" in row.support
+    assert "studies/table_1" in row.support
     one_seed = table["table_generalization"].assign(seeds=1, test_accuracy_percent_std=np.nan)
     values = claims.table(claims=chosen, table_generalization=one_seed)
     assert set(values.verdict[values.quantity == "test accuracy (%)"]) == {UNDECIDED}

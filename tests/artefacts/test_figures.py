@@ -10,8 +10,9 @@ import pypdf
 import pytest
 from scipy import stats
 
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, output, style, sweep_panels
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, style, sweep_panels
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.steps import drawing
 from training_table import TRAINING
 
 DEPTHS = (0, 1, 2)
@@ -253,7 +254,7 @@ def test_a_figure_can_be_redrawn_from_its_csv_alone(tmp_path, ran, name):
 @pytest.mark.filterwarnings("error")  # a layout that does not fit is a warning
 def test_a_picture_names_the_data_sets_that_are_missing(tmp_path, ran, name):
     module = importlib.import_module(f"ntkcond.artefacts.{name}")
-    output.draw(module, numbers_of(name, ran), ["svhn", "mine_"]).save(tmp_path / "a.pdf")
+    drawing.draw(module, numbers_of(name, ran), ["svhn", "mine_"]).save(tmp_path / "a.pdf")
     words = pypdf.PdfReader(tmp_path / "a.pdf").pages[0].extract_text()
     note = "Missing: SVHN, mine_, whose raw files were not available."
     assert note in " ".join(words.split())

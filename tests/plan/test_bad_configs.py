@@ -154,7 +154,7 @@ def plan_of(config: dict) -> Plan:
 def start(config: dict) -> Plan:
     """What the Snakefile does with a config, for all jobs of all artefacts."""
     plan = plan_of(config)
-    targets = [plan.job(name, {}) for name in SPECS]
+    targets = [plan.graph.artefact(name)[-1] for name in SPECS]
     jobs = list(dict.fromkeys(job for target in targets for job in plan.graph.upstream(target)))
     for job in jobs:
         rule, wildcards = job.rule, job.wildcards
@@ -164,8 +164,8 @@ def start(config: dict) -> Plan:
                 assert raw or plan.graph.maker(path), f"nothing makes {path}"
         for depends_on in (plan.settings, plan.code, plan.versions, plan.content):
             assert all(isinstance(text, str) for text in depends_on(rule)(wildcards))
-        if rule in SPECS:
-            plan.about(rule)(wildcards, None)
+        if job.artefact:
+            plan.about(job.artefact)(wildcards, None)
             continue
         threads = plan.threads(rule)(wildcards)
         for name, value in plan.resources(rule).items():

@@ -12,7 +12,8 @@ import pytest
 
 from ntkcond.artefacts import fig2, output
 from ntkcond.datasets.speech import corpus
-from ntkcond.steps import artefact
+from ntkcond.steps import drawing
+from ntkcond.steps import table as table_step
 from speech import write_corpus
 from test_report import content
 from workflow import SMALL, environment, planned, snakemake, write_config
@@ -82,7 +83,7 @@ def test_with_skip_the_figure_is_of_the_others_until_the_set_is_there(with_speec
     assert named == ["speech"]
     words = words_in(project / FIG2)
     assert "Missing: speech, whose raw files were not available." in words
-    output.draw(fig2, numbers, named).save(tmp_path / "redrawn.pdf")
+    drawing.draw(fig2, numbers, named).save(tmp_path / "redrawn.pdf")
     assert words_in(tmp_path / "redrawn.pdf") == words
     snakemake(project, "results/fig2.png", "--report", str(tmp_path / "report.html"))
     shown = content(tmp_path / "report.html", "results")["results/fig2.png"]["caption"]
@@ -100,7 +101,8 @@ def test_with_skip_the_figure_is_of_the_others_until_the_set_is_there(with_speec
     published = write_corpus(project / "data", speakers=2)
     (published / corpus.AS_PUBLISHED).write_text(corpus.contents(published))  # as if downloaded
     new = {"kernel": 2, "spectrum": 2, "closest_pair": 2, "sweep": 2}
-    needed = {"corpus": 1, "dataset": 1, **new, "conditioning": 1, "angles": 1, "fig2": 1}
+    new |= {"conditioning": 1, "angles": 1, "fig2": 1, "draw_fig2": 1}
+    needed = {"corpus": 1, "dataset": 1, **new}
     assert planned(project, FIG2) == needed
     assert why(project, FIG2).returncode == 1
     done = snakemake(project, FIG2)
@@ -123,7 +125,7 @@ def test_tables_made_of_what_lacks_a_set_say_so_and_take_no_empty_rows(with_spee
     for name in names:
         path = with_speech / f"results/{name}.csv"
         assert ("speech" in path.read_text("utf-8")) == (name == "fig3")
-        pd.testing.assert_frame_equal(artefact.read(name, [path]), of_digits[name])
+        pd.testing.assert_frame_equal(table_step.read(name, [path]), of_digits[name])
     text = (with_speech / "results/table_epochs.md").read_text("utf-8")
     assert text.endswith("\nMissing: speech, whose raw files were not available.\n")
 

@@ -99,7 +99,7 @@ def test_a_colour_and_a_log_message(project):
     style = project / "src/ntkcond/artefacts/style.py"
     text = style.read_text("utf-8")
     style.write_text(text.replace("#0072B2", "#0072B3"), "utf-8")
-    assert "artefacts.style " in reasons(project, "results/fig4.pdf")[SPECS["fig4"].title]
+    assert "artefacts.style " in reasons(project, "results/fig4.pdf")["draw fig4"]
     style.write_text(text, "utf-8")
     progress = project / "src/ntkcond/run/progress.py"
     progress.write_text(progress.read_text("utf-8").replace("done in", "finished in"), "utf-8")

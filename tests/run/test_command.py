@@ -92,9 +92,9 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
     shutil.copytree(ROOT / "src/ntkcond", source / "ntkcond")
 
     def fig4() -> subprocess.CompletedProcess:
-        step = [sys.executable, "-m", "ntkcond.steps.artefact", "--artefact", "fig4"]
+        step = [sys.executable, "-m", "ntkcond.steps.table", "--artefact", "fig4"]
         return subprocess.run(
-            [*step, "--output", tmp_path / "results/fig4.pdf"],
+            [*step, "--output", tmp_path / "results/fig4.csv"],
             env={**os.environ, "PYTHONPATH": str(source)},
             capture_output=True, text=True, check=False,
         )  # fmt: skip

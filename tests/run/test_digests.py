@@ -1,15 +1,18 @@
 """Code digests see every module that a step loads, and of these what numbers depend on."""
 
 import ast
+import contextlib
 import hashlib
 import importlib
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ntkcond.artefacts import output
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.run import digests
@@ -20,13 +23,22 @@ from ntkcond.run.digests import (
     imported_modules,
     package_versions,
 )
-from small_results import STEPS
+from ntkcond.steps import table
+from small_results import LONG, STEPS
 
 KERNEL = "ntkcond.steps.kernel"
-ARTEFACT = "ntkcond.steps.artefact"
+TABLE, DRAWING = "ntkcond.steps.table", "ntkcond.steps.drawing"
 PACKAGE = Path(digests.__file__).parents[1]
 # Imported by name (importlib) where a step's numbers do not depend on them.
 LEFT_OUT = {"ntkcond.steps.corpus": {"ntkcond.datasets.speech.archive"}}  # fetches and unpacks
+
+
+def table_of(name: str) -> tuple[str, str]:
+    return TABLE, f"ntkcond.artefacts.{name}:table"
+
+
+def drawing_of(name: str) -> tuple[str, str]:
+    return DRAWING, f"ntkcond.artefacts.{name}:drawing"
 
 
 def modules_of(step: str, chosen: tuple[str, ...] = ()) -> set[str]:
@@ -56,7 +68,7 @@ def test_the_import_walk_finds_what_a_data_set_loads(ran, source):
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_import_walk_finds_what_an_artefact_loads(ran, name):
-    modules = modules_of(ARTEFACT, (f"ntkcond.artefacts.{name}",))
+    modules = modules_of(TABLE, (DRAWING, f"ntkcond.artefacts.{name}"))
     assert set(ran.loaded[f"artefact {name}"]) <= modules
 
 
@@ -65,7 +77,8 @@ def test_the_import_walk_finds_what_was_loaded_when_steps_had_run(ran):
     its rule had loaded."""
     surplus: dict[str, set] = {}
     for job in ran.jobs:
-        loaded, expected = set(ran.loaded[job.outputs[0]]), modules_of(*job.modules[:1], job.chosen)
+        whole = tuple(module.partition(":")[0] for module in job.chosen)
+        loaded, expected = set(ran.loaded[job.outputs[0]]), modules_of(*job.modules[:1], whole)
         assert loaded - expected == LEFT_OUT.get(job.modules[0], set()), job.outputs[0]
         surplus[job.rule] = surplus.get(job.rule, expected) & (expected - loaded)
     # of the normalisation c_σ, which networks load when they need it: linear ones do not
@@ -74,6 +87,53 @@ def test_the_import_walk_finds_what_was_loaded_when_steps_had_run(ran):
     assert {rule for rule, modules in surplus.items() if modules - lazy} == set()
     without = {"ntkcond.steps.download", "ntkcond.steps.scalapack_spectrum"}  # which needs MPI
     assert {job.modules[0] for job in ran.jobs} == set(STEPS) - without
+
+
+@contextlib.contextmanager
+def called() -> Iterator[set[tuple[str, str]]]:
+    """The functions of the package that are called: file, and name within the module."""
+    calls = set()
+
+    def note(frame, event, argument) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            name = frame.f_code.co_qualname.partition(".")[0]
+            calls.add((frame.f_code.co_filename, name))
+
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize(("part", "name"), [
+    (part, name) for name, spec in SPECS.items() if name not in LONG
+    for part in ("table", "drawing") if part == "table" or spec.drawn
+])  # fmt: skip
+def test_a_part_of_an_artefacts_module_has_all_functions_that_its_step_calls(
+    ran, part, name, monkeypatch
+):
+    """Those of other modules of the package are in the digest too."""
+    monkeypatch.chdir(ran.folder)
+    module = importlib.import_module(f"ntkcond.artefacts.{name}")
+    (job,) = [job for job in ran.jobs if job.artefact == name and job.draws == (part == "drawing")]
+    with called() as calls:
+        if part == "table":
+            inputs = {
+                option.replace("/", "_"): table.read(option, [Path(path) for path in paths])
+                for option, paths in job.inputs.items()
+            }
+            module.table(**inputs, **job.settings.get("settings", {}))
+        else:
+            numbers = output.read(f"results/{name}.csv")[0]
+            for function in digests.PARTS["drawing"]:
+                getattr(module, function, lambda numbers: None)(numbers)
+    (of_module,) = job.chosen
+    known = {str(digests.module_file(m)): m for m in imported_modules(*job.modules)}
+    assert {file for file, _ in calls} <= known.keys()
+    own = {function for file, function in calls if known[file] == of_module}
+    defined = {getattr(node, "name", "") for node in digests._parsed(of_module)._tree.body}
+    assert own and own <= defined
 
 
 def test_modules_are_imported_by_name_in_known_places_only():
@@ -85,7 +145,8 @@ def test_modules_are_imported_by_name_in_known_places_only():
         if (isinstance(node, ast.Attribute) and node.attr in ("import_module", "run_module"))
         or (isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval"))
     }
-    known = {"datasets/registry.py", "jobs/registry.py", "steps/artefact.py", "steps/corpus.py"}
+    known = {"datasets/registry.py", "jobs/registry.py", "steps/corpus.py", "steps/drawing.py"}
+    known.add("steps/table.py")
     assert users == {*known, "__init__.py"}  # which has the public names, and is in no digest
 
 
@@ -106,14 +167,18 @@ def test_no_data_set_depends_on_the_code_of_ntks_or_training(source):
 @pytest.mark.parametrize("name", SPECS)
 def test_one_artefact_is_no_part_of_anothers_code(name):
     """But for what several share, which is no artefact."""
-    digests_of_it = code_digests(ARTEFACT, f"ntkcond.artefacts.{name}")
-    assert {f"artefacts.{other}" for other in SPECS} & digests_of_it.keys() == {f"artefacts.{name}"}
+    for of_it, part in ((table_of(name), "table"), (drawing_of(name), "drawing")):
+        modules = {module.partition(":")[0]: module for module in code_digests(*of_it)}
+        artefacts = [
+            modules[f"artefacts.{other}"] for other in SPECS if f"artefacts.{other}" in modules
+        ]
+        assert artefacts == [f"artefacts.{name}:{part}"]
 
 
 def all_targets() -> list[tuple[str, ...]]:
     targets: list[tuple[str, ...]] = [(step,) for step in STEPS]
     targets += [("ntkcond.steps.dataset", module_name(source)) for source in SOURCES]
-    return targets + [(ARTEFACT, f"ntkcond.artefacts.{name}") for name in SPECS]
+    return targets + [of(name) for name in SPECS for of in (table_of, drawing_of)]
 
 
 def test_plan_jobs_and_run_are_in_no_digest():
@@ -264,11 +329,11 @@ def test_digests_see_any_other_change(tmp_path, name):
 )
 def test_a_change_in_a_module_changes_its_digest_and_no_other(copy, module, old, new):
     source, of = copy
-    before, figure = of(KERNEL), of(ARTEFACT, "ntkcond.artefacts.costs")
+    before, figure = of(KERNEL), of(*table_of("costs"))
     edit(source / module, old, new)
     name = module.removesuffix(".py").replace("/", ".")
     assert changed(before, of(KERNEL)) == {name}
-    assert of(ARTEFACT, "ntkcond.artefacts.costs") == figure
+    assert of(*table_of("costs")) == figure
 
 
 def test_a_new_import_is_seen_with_all_that_it_loads(copy):
@@ -305,10 +370,7 @@ def test_colours_are_part_of_pictures_only(copy):
     before = {target: of(*target) for target in all_targets()}
     edit(source / "artefacts/style.py", "#0072B2", "#0072B3")
     redrawn = {target for target in before if of(*target) != before[target]}
-    pictures = {
-        (ARTEFACT, f"ntkcond.artefacts.{name}") for name, s in SPECS.items() if ".pdf" in s.files
-    }
-    assert redrawn == pictures
+    assert redrawn == {drawing_of(name) for name, spec in SPECS.items() if ".pdf" in spec.files}
 
 
 def test_versions_are_those_of_the_packages_that_numbers_depend_on():
@@ -317,7 +379,8 @@ def test_versions_are_those_of_the_packages_that_numbers_depend_on():
         installed = importlib.import_module(package).__version__
         assert versions[package] == installed.partition("+")[0]
     assert "matplotlib" not in versions
-    assert "matplotlib" in package_versions(ARTEFACT, "ntkcond.artefacts.fig4")
+    assert "matplotlib" in package_versions(*drawing_of("fig4"))
+    assert "matplotlib" not in package_versions(*table_of("fig4"))
     assert "sklearn" in digests.VERSIONED
     assert "scikit-learn" in package_versions("ntkcond.steps.dataset", "ntkcond.datasets.digits")
 

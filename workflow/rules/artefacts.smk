@@ -1,5 +1,5 @@
-# A rule for each artefact: figures with the numbers drawn in them, tables. What they take stands in
-# their SPECs, in src/ntkcond/artefacts.
+# Artefacts: for each a rule that makes its numbers, results/NAME.csv, and one that draws them. What
+# they take stands in their SPECs, in src/ntkcond/artefacts.
 
 for name, spec in plan.specs.items():
 
@@ -25,9 +25,38 @@ for name, spec in plan.specs.items():
             inputs=plan.artefact_inputs(name),
             about=plan.about(name),
             name=name,
-            first=lambda wildcards, output: output[0],
         message:
             spec.title
         shell:
-            "python -m ntkcond.steps.artefact --artefact {params.name} {params.settings:q}"
-            " {params.inputs:q} --output {params.first} --log {log}"
+            "python -m ntkcond.steps.table --artefact {params.name} {params.settings:q}"
+            " {params.inputs:q} --output {output[0]} --log {log}"
+
+
+for rule_name, name in plan.drawings.items():
+
+    rule:
+        name:
+            rule_name
+        input:
+            # the table
+            unpack(plan.inputs(rule_name)),
+        output:
+            plan.files(rule_name, report),
+        log:
+            f"results/logs/{rule_name}.log",
+        benchmark:
+            f"results/benchmarks/{rule_name}.tsv"
+        localrule: True
+        conda:
+            "../envs/ntkcond.yaml"
+        params:
+            settings=plan.settings(rule_name),
+            code=plan.code(rule_name),
+            versions=plan.versions(rule_name),
+            about=plan.about(name),
+            name=name,
+        message:
+            "draw {params.name}"
+        shell:
+            "python -m ntkcond.steps.drawing --artefact {params.name} {params.settings:q}"
+            " --table {input.table} --output {output[0]} --log {log}"

@@ -20,7 +20,8 @@ SPEC = Spec(
     files=(".csv",),
     costs=False,
     caption="""
-What each artefact cost: a row for each artefact, and each rule and data set that it depends on.
+What the numbers of each artefact cost: a row for each artefact, and each rule and data set that
+they depend on. To draw them takes a second or two more.
 ``jobs``: how many; ``jobs_measured``: those with a recorded time; ``wall_s``, ``cpu_s``: the sum of
 their seconds; ``startup_s``: the part of ``wall_s`` before their work began, which loads Python and
 its packages; ``peak_memory_mb``: the largest memory of any of them. Jobs that several artefacts

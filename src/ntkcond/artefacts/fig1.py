@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ntkcond.artefacts import angle_curves, style
+from ntkcond.artefacts import angle_curves, angle_panels, style
 from ntkcond.artefacts.spec import Spec
 
 SPEC = Spec(
@@ -43,9 +43,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     linear = numbers[numbers.activation == LINEAR]
     relu = numbers[numbers.activation == "relu"]
     axes.plot(linear.theta_in_deg, linear.phi_deg, "--", color="black", label="linear, any $L$")
-    angle_curves.draw_depths(axes, relu, relu.depth, "ReLU, $L$")
+    angle_panels.draw_depths(axes, relu, relu.depth, "ReLU, $L$")
     axes.set_xlabel(r"input angle $\theta_\mathrm{in}$ (degrees)")
     axes.set_ylabel(r"gradient angle $\phi$ (degrees), width $m \to \infty$")
-    angle_curves.limit(axes, 120, 30, 15)
+    angle_panels.limit(axes, 120, 30, 15)
     axes.legend(loc="lower right", handlelength=1.8)
     return figure

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts import angle_curves, style
+from ntkcond.artefacts import angle_curves, angle_panels, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.ntk.infinite_width import g
 
@@ -38,6 +38,6 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     axes.plot(theta, numbers.g_deg, color=style.COLOURS[0], label=r"$g(\theta)$, ReLU")
     axes.set_xlabel(r"angle before the layer $\theta$ (degrees)")
     axes.set_ylabel(r"angle after it $g(\theta)$ (degrees)")
-    angle_curves.limit(axes, 120, 30, 30)
+    angle_panels.limit(axes, 120, 30, 30)
     axes.legend(loc="lower right")
     return figure

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ntkcond.artefacts import angle_curves, style
+from ntkcond.artefacts import angle_curves, angle_panels, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 
@@ -44,9 +44,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         axes.set_visible(False)
     for axes, (activation, curves) in zip(panels.flat, activations, strict=False):
         axes.plot([0, 180], [0, 180], "--", color="black", linewidth=0.8, label=r"$\phi=\theta$")
-        angle_curves.draw_depths(axes, curves, numbers.depth, "$L$")
+        angle_panels.draw_depths(axes, curves, numbers.depth, "$L$")
         axes.set_title(ACTIVATIONS[activation].title)
-        angle_curves.limit(axes, 180, 60, 30)
+        angle_panels.limit(axes, 180, 60, 30)
     for axes in panels[-1]:
         axes.set_xlabel(r"$\theta_\mathrm{in}$ (degrees)")
     for axes in panels[:, 0]:

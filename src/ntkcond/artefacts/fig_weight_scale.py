@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts import angle_curves, style
+from ntkcond.artefacts import angle_curves, angle_panels, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 
@@ -54,7 +54,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         words = "all coincide" if apart.max() < 1e-6 else f"up to {apart.max():.0f}° apart"
         axes.set_title(f"{ACTIVATIONS[activation].title}: {words}")
         axes.set_xlabel(r"input angle $\theta_\mathrm{in}$ (degrees)")
-        angle_curves.limit(axes, 180, 30, 30)
+        angle_panels.limit(axes, 180, 30, 30)
     depth = rf"$L$ = {numbers.depth.iloc[0]}, $m \to \infty$"
     panels[0].set_ylabel(rf"gradient angle $\phi$ (degrees)" f"\n{depth}")
     panels[-1].legend(loc="lower right")

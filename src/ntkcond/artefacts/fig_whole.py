@@ -24,7 +24,7 @@ SPEC = Spec(
 **(a)** The smallest gradient angle φ among n samples and **(b)** the condition number κ of the NTK
 of n samples, against n, for the data sets of figure 2 that are the first n samples of one source;
 a colour for each depth. ReLU: filled, solid; linear: hollow, dashed; thin lines: infinite width.
-It is meant for one seed and ``block: all`` (config/whole.yaml): φ is among all samples of a set.
+It is meant for one seed and ``block: all`` (studies/whole): φ is among all samples of a set.
 Bars are the interval that the bound on the error of λ_min leaves for κ; a triangle is a lower
 bound. κ = ∞ has a band of its own: a linear NTK of more samples than features is singular. L = 0,
 the linear model, is drawn once.

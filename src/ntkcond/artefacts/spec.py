@@ -30,3 +30,8 @@ class Spec:
     reported: tuple[str, ...] = (".pdf", ".png", ".csv", ".html")
     default: bool = True
     costs: bool = True
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """Suffixes of what is made from the CSV alone."""
+        return tuple(suffix for suffix in self.files if suffix != ".csv")

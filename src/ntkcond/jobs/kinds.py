@@ -89,6 +89,23 @@ def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool
     return Kind(must, schema, allows, typed)
 
 
+def by_number(number: Kind, item: Kind, or_must: str) -> Kind:
+    """A value of one kind, or one for each of some numbers."""
+    entries = {"patternProperties": {"^[0-9]+$": item.schema}, "additionalProperties": False}
+    schema = {"anyOf": [item.schema, {"type": "object", "minProperties": 1, **entries}]}
+
+    def allows(value: Any) -> bool:
+        return item.allows(value) or (isinstance(value, dict) and len(value) > 0)
+
+    def typed(value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            return item.typed(value, where)
+        keys = [number.check(key, where) for key in value]
+        return {key: item.check(value[key], f"{where}.{key}") for key in keys}
+
+    return Kind(item.must + or_must, schema, allows, typed)
+
+
 def mapping(name: Kind, item: Kind, must: str, least: int = 0) -> Kind:
     """From names to values of one kind."""
 

@@ -20,6 +20,7 @@ Count: TypeAlias = int | str
 Whole: TypeAlias = Sequence[int]
 Numbers: TypeAlias = Sequence[float]
 Words: TypeAlias = Sequence[str]
+Rates: TypeAlias = Numbers | Mapping[int, Numbers]
 
 FROM_0, FROM_1, FROM_2 = whole(0), whole(1), whole(2)
 COUNT = kinds.either("a whole number from 2 on, or all; at most 10⁹", "all", FROM_2)
@@ -37,6 +38,7 @@ LOSS = number("a training loss; 0: train all epochs", 0)
 MINUTES = number("a number from 0 on; 0 is each epoch", 0)
 ABOVE_0 = number("a number above 0, such as 0.001 or 1.0e-3, at most 10³⁰", math.ulp(0))
 NUMBERS = list_of(ABOVE_0, "a list of different numbers above 0, at least one, such as [0.5, 1, 2]")
+RATES = kinds.by_number(FROM_1, NUMBERS, "; or such a list for each depth: {1: [64], 3: [32]}")
 FINITE = number("a number", -sys.float_info.max, sys.float_info.max)
 INTERVAL = list_of(FINITE, "an interval, such as [-1, 1]", 2, 2, same=True)
 REFUSE = choice("refuse", "skip")
@@ -57,6 +59,7 @@ _NAMED = "a name of letters, digits, _ and -, at most 40, that begins with a let
 OWN = text(f"{_NAMED}, and no known network", rf"(?!(?:{'|'.join(ARCHITECTURES)})$){_NAME}")
 # Tables read these words as missing.
 DATASET = text(f"{_NAMED} (but not NA or nan)", rf"(?!(?:NA|NULL|NaN|None|nan|null)$){_NAME}")
+KEPT = list_of(text("the name of an artefact"), "a list of artefacts, each named once", least=0)
 SHOWN = list_of(text("the name of a data set"), "a list of at least one data set, each named once")
 
 
@@ -105,7 +108,7 @@ class Training:
     convention: str = choice("authors", "paper")("what the layers are divided by")
     loss: str = choice("cross_entropy", "square")("of the outputs f")
     seeds: Whole = SEEDS("of the initialisation and the order of the samples")
-    learning_rates: Numbers = NUMBERS("all are tried, and all are in the results")
+    learning_rates: Rates = RATES("all are tried, and all are in the results")
     batch: int = FROM_1("samples in a batch")
     epochs: int = FROM_1("epochs, at most")
     stop_below: float = LOSS("a run ends after the first epoch with a mean training loss below it")
@@ -241,6 +244,7 @@ class Config(Engine, Experiment):
     figures: Mapping[str, Words] = mapping(
         text("the name of a figure"), SHOWN, "for each figure of data a list of its data sets"
     )("data sets of each figure")
+    keep: Words = KEPT("artefacts that a study keeps in git (studies/README.md)")
 
 
 def names_of(of: type) -> list[str]:

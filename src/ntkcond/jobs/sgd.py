@@ -1,5 +1,7 @@
 """SGD at all learning rates: a job for each data set and depth."""
 
+from collections.abc import Mapping
+
 from ntkcond.jobs.costs import FLOAT32, FLOAT64, INTERPRETER, TORCH, Work
 from ntkcond.jobs.step import DataSet
 from ntkcond.run.need import Need
@@ -19,7 +21,9 @@ def jobs(data: DataSet, which: str = "") -> list[dict[str, str]]:
 
 def settings(data: DataSet, depth: str) -> dict:
     values = {key: value for key, value in vars(data.training).items() if key != "depths"}
-    return {"depth": int(depth), **values}
+    rates = data.training.learning_rates
+    chosen = rates[int(depth)] if isinstance(rates, Mapping) else rates
+    return {"depth": int(depth), **values, "learning_rates": chosen}
 
 
 def need(

@@ -25,7 +25,8 @@ def about(graph: Graph, name: str) -> dict:
     group of jobs that it depends on, with their settings; steps: a line for each of their steps,
     with versions of packages and the digest of its code; left_out: what each figure lacks."""
     artefact = graph.job(name)
-    jobs = list(graph.upstream(artefact))
+    last = graph.artefact(name)[-1]
+    jobs = list(graph.upstream(last))
     return {
         "name": name,
         "caption": SPECS[name].caption,
@@ -50,7 +51,7 @@ def _settings(jobs: list[Job]) -> list[str]:
     """Jobs that differ in network and depth alone are one line."""
     lines: dict[str, dict] = {}
     for job in jobs:
-        if job.rule in SPECS:
+        if job.artefact:
             if values := job.settings.get("settings"):
                 lines[job.rule] = dict(values)
             continue

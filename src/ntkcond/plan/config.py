@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -63,6 +64,8 @@ def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
             problem = f"{where}: {name!r} is not a data set of this config."
             require_known(name, config.datasets, problem)
             _check_raw_files(config, name, start, scan)
+    for artefact in config.keep:
+        require_known(artefact, SPECS, f"keep: {artefact!r} is not an artefact.")
     for network, file in config.architectures.own.items():
         _check_file(f"architectures.own.{network}", file, start)
     for figure in ("fig3", "fig_descent", "fig_evolution", "fig_speed"):
@@ -151,7 +154,11 @@ def data_set(config: Config, name: str) -> DataSet:
     if samples == "all":
         samples = source.samples and source.samples - settings.get("hold_out", 0)
     training = part(Training, config, entry, config.training, entry.training)
-    rates = sorted(map(float, training.learning_rates))
+    rates = training.learning_rates
+    if isinstance(rates, Mapping):
+        rates = {depth: sorted(map(float, chosen)) for depth, chosen in rates.items()}
+    else:
+        rates = sorted(map(float, rates))
     return DataSet(
         config=config,
         settings=settings,
@@ -195,6 +202,13 @@ def _check_dataset(config: Config, name: str) -> None:
     if scale and not scale[0] < scale[1]:
         raise UserError(f"{where}.scale: {scale} is no interval; the first must be the smaller")
     data = data_set(config, name)
+    rates = data.training.learning_rates
+    if name in config.figures.get("fig3", ()) and isinstance(rates, Mapping):
+        for depth in data.training.depths:
+            if depth not in rates:
+                raise UserError(
+                    f"training.learning_rates: has none for {name} at depth {depth}. Add some"
+                )
     stop, lowest = data.training.stop_below, min(config.training.thresholds)
     if stop > lowest and name in config.figures.get("fig3", ()):
         raise UserError(

@@ -11,27 +11,40 @@ from typing import NamedTuple
 
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.errors import UserError
-from ntkcond.run.record import digest, files_of, read
+from ntkcond.run.record import digest, files_of, read, upstream
 
 SHOWN = 5  # differences in a line
 LONGEST = 40  # characters of a setting's value
 
 
 class Difference(NamedTuple):
-    """words: width 512 → 1024; of an input, its name too."""
+    """words: width 512 → 1024; of an input, its name too; kind: the entry of the record."""
 
     words: str
     input: str = ""
+    kind: str = ""
 
 
 class Freshness:
-    """Of the jobs of a graph."""
+    """Of the jobs of a graph. A file that is gone, such as a kernel that was not to be kept, counts
+    by the record that later files have of it (`survey`)."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._records: dict[str, dict | None] = {}
         self._today: dict[Job, dict] = {}
         self._differences: dict[Job, list[Difference]] = {}
+        self._gone: dict[str, dict] = {}
+
+    def survey(self, target: Job) -> list[Job]:
+        """The job and all upstream, inputs first; reads their records, and those of files that are
+        gone."""
+        jobs = list(self.graph.upstream(target))
+        for job in reversed(jobs):
+            path = job.outputs[-1]
+            if path not in self._records and path.endswith(".h5") and self.record(path):
+                self._gone |= upstream(self.graph.at(path))
+        return jobs
 
     def differences(self, job: Job) -> list[Difference]:
         """Why the job's outputs are out of date: empty where they are as they should be, or all
@@ -57,7 +70,19 @@ class Freshness:
     def of_file(self, job: Job, path: str) -> tuple[bool, str]:
         """Whether a file of the job is up to date, and why: what differs anywhere upstream, or what
         the file was made with."""
-        by_job = {up: self.differences(up) for up in self.graph.upstream(job)}
+        reasons = self.reasons(job)
+        if not self.graph.at(path).exists():
+            return False, f"{path} does not exist: snakemake {path} makes it"
+        if reasons:
+            return False, "\n    ".join([f"{path} is out of date:", *reasons])
+        made_with = self.record(job.outputs[-1]) or {}
+        lines = (f"    {entry}: {_listed(made_with[entry])}" for entry in made_with)
+        return True, "\n".join([f"{path} is up to date. It was made with:", *lines])
+
+    def reasons(self, job: Job) -> list[str]:
+        """What differs for the job and all upstream, a line for each rule and difference; of a job
+        that differs only since its inputs do, nothing."""
+        by_job = {up: self.differences(up) for up in self.survey(job)}
         stale = {
             output for up, differences in by_job.items() if differences for output in up.outputs
         }
@@ -66,23 +91,19 @@ class Freshness:
             for up, differences in by_job.items()
             if (first := [one for one in differences if one.input not in stale])
         )
-        if not self.graph.at(path).exists():
-            return False, f"{path} does not exist: snakemake {path} makes it"
-        if stale:
-            lines = (
-                f"    {rule}{f' × {count}' if count > 1 else ''}: {words}"
-                for (rule, words), count in groups.items()
-            )
-            return False, "\n".join([f"{path} is out of date:", *lines])
-        made_with = self.record(job.outputs[-1]) or {}
-        lines = (f"    {entry}: {_listed(made_with[entry])}" for entry in made_with)
-        return True, "\n".join([f"{path} is up to date. It was made with:", *lines])
+        return [
+            f"{rule}{f' × {count}' if count > 1 else ''}: {words}"
+            for (rule, words), count in groups.items()
+        ]
 
     def record(self, path: str) -> dict | None:
         """The record in a result, read once."""
         if path not in self._records:
             place = self.graph.at(path)
-            self._records[path] = read(place, self.graph.is_whole) if place.exists() else None
+            there = place.exists()
+            self._records[path] = (
+                read(place, self.graph.is_whole) if there else self._gone.get(path)
+            )
         return self._records[path]
 
     def _digest_of(self, path: str) -> str:
@@ -97,13 +118,17 @@ class Freshness:
         """The record that the job's outputs would get today, computed once."""
         if job not in self._today:
             self._today[job] = self.graph.expected(job, self._digest_of)
+            before = self.record(job.outputs[-1])
+            if job.folder and not job.folder.exists() and before:  # nobody can tell
+                self._today[job]["inputs"] |= before["inputs"]
         return self._today[job]
 
     def _compare(self, job: Job) -> list[Difference]:
         outputs = [path for path in job.outputs if self.graph.at(path).exists()]
-        if not outputs:
+        before = self.record(job.outputs[-1])
+        if not outputs and not before:
             return []
-        before, today = self.record(job.outputs[-1]), self._expected(job)
+        today = self._expected(job)
         if before is None:
             is_whole = self._is_whole(job.outputs[-1])
             return [Difference("no provenance in the file" if is_whole else "the file is damaged")]
@@ -140,9 +165,11 @@ def _compare(before: Mapping, today: Mapping) -> Iterator[Difference]:
                 change = (
                     "changed" if path in old and path in new else "new" if path in new else "gone"
                 )
-                yield Difference(f"{kind} {name} {change}", name if kind == "inputs" else "")
+                yield Difference(f"{kind} {name} {change}", name if kind == "inputs" else "", kind)
             else:
-                yield Difference(f"{name} {_short(old.get(path))} → {_short(new.get(path))}")
+                yield Difference(
+                    f"{name} {_short(old.get(path))} → {_short(new.get(path))}", kind=kind
+                )
 
 
 def _entries(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:

@@ -25,6 +25,7 @@ from ntkcond.run.errors import UserError
 from ntkcond.run.record import input_name, is_result, options, record, short_digest
 from ntkcond.run.seal import is_whole
 
+DRAW = "draw_"  # fig2's drawing is by the rule draw_fig2
 RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
 
 
@@ -44,9 +45,20 @@ class Job:
     folder: Path | None = None
 
     @property
+    def artefact(self) -> str:
+        """Whose numbers or drawing it makes; "" of a computing step."""
+        name = self.rule.removeprefix(DRAW)
+        return name if name in SPECS else ""
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws an artefact, from its table."""
+        return bool(self.artefact) and self.rule.startswith(DRAW)
+
+    @property
     def modules(self) -> tuple[str, ...]:
         """That make the outputs."""
-        step = "artefact" if self.rule in SPECS else self.rule
+        step = "drawing" if self.draws else "table" if self.artefact else self.rule
         return (f"ntkcond.steps.{step}", *self.chosen)
 
 
@@ -82,13 +94,19 @@ class Graph:
     def job(self, rule: str, **wildcards: str) -> Job:
         """wildcards: in their order in the path. Of several rules for one path, that which serves
         the data set."""
-        if rule in SPECS:
-            outputs = (*(f"results/{rule}{s}" for s in SPECS[rule].files), _sidecar(rule))
-        else:
+        name = rule.removeprefix(DRAW)
+        outputs: tuple[str, ...]
+        if rule in STEPS:
             (rule,) = self._serving(STEPS[rule].path, wildcards["dataset"])
             outputs = (STEPS[rule].path.format(**wildcards),)
+        else:
+            suffixes = (".csv",) if rule == name else SPECS[name].drawn
+            outputs = (*(f"results/{name}{suffix}" for suffix in suffixes), _sidecar(rule))
         if outputs[0] not in self._jobs:
-            takes = self._artefact(rule) if rule in SPECS else self._computing(rule, **wildcards)
+            makes = (
+                self._computing if rule in STEPS else self._table if rule == name else self._drawing
+            )
+            takes = makes(rule, **wildcards)
             self._jobs[outputs[0]] = Job(rule, wildcards, outputs, **takes)
         return self._jobs[outputs[0]]
 
@@ -99,12 +117,20 @@ class Graph:
             if match and self._knows(match.groupdict()):
                 for rule in self._serving(step.path, match["dataset"]):
                     return self.job(rule, **match.groupdict())
-        parent, _, name = path.rpartition("/")
-        rule = name.partition(".")[0]
-        if rule in SPECS and parent in ("results", "results/provenance"):
-            artefact = self.job(rule)
-            return artefact if path in artefact.outputs else None
+        parent, _, file = path.rpartition("/")
+        if parent in ("results", "results/provenance"):
+            for job in self.artefact(file.partition(".")[0].removeprefix(DRAW)):
+                if path in job.outputs:
+                    return job
         return None
+
+    def artefact(self, name: str) -> list[Job]:
+        """The jobs of an artefact: its table and, if anything is drawn, its drawing. None if there
+        is no such artefact."""
+        if name not in SPECS:
+            return []
+        rules = [name, f"{DRAW}{name}"] if SPECS[name].drawn else [name]
+        return [self.job(rule) for rule in rules]
 
     def maker_of(self, result: str) -> Job:
         """`maker` of a file that a rule makes."""
@@ -166,7 +192,7 @@ class Graph:
 
     def targets(self) -> list[str]:
         """What `snakemake` makes without a target: each artefact that its SPEC counts in."""
-        jobs = [self.job(name) for name, spec in SPECS.items() if spec.default]
+        jobs = [job for name, spec in SPECS.items() if spec.default for job in self.artefact(name)]
         return [output for job in jobs for output in job.outputs]
 
     def expected(self, job: Job, digest_of: Callable[[str], str]) -> dict:
@@ -191,7 +217,7 @@ class Graph:
 
     def options(self, job: Job) -> list[str]:
         """Its settings as options of its step; an artefact's as JSON, one by one."""
-        if job.rule not in SPECS:
+        if not job.artefact:
             return options(job.settings)
         return [
             f"--{key}={name}={json.dumps(value, ensure_ascii=False)}"
@@ -206,7 +232,7 @@ class Graph:
     def content(self, job: Job) -> dict[str, str]:
         """Digests of files from outside; the state of a folder; the order of an artefact's inputs,
         which Snakemake takes for a set."""
-        if job.rule in SPECS:
+        if job.artefact:
             return {"order of inputs": short_digest(dict(job.inputs))}
         paths = [path for files in job.inputs.values() for path in files if not self.maker(path)]
         files = {input_name(path): self._sha256(path) for path in paths}
@@ -236,7 +262,7 @@ class Graph:
             "folder": step.folder and Path(self.data_dir, step.folder(data)),
         }
 
-    def _artefact(self, name: str) -> dict:
+    def _table(self, name: str) -> dict:
         spec = SPECS[name]
         inputs = {option: self._files(name, option) for option in spec.inputs}
         values = {key: self._setting(name, path) for key, path in spec.settings.items()}
@@ -253,8 +279,18 @@ class Graph:
         if spec.about:
             about["datasets"] = {name: self._described(name, spec.about) for name in sorted(shown)}
         stated = {key: said for key, said in (("settings", values), ("about", about)) if said}
-        chosen = (f"ntkcond.artefacts.{name}",)
+        chosen = (f"ntkcond.artefacts.{name}:table",)
         return {"inputs": inputs, "settings": {"artefact": name, **stated}, "chosen": chosen}
+
+    def _drawing(self, rule: str) -> dict:
+        name = rule.removeprefix(DRAW)
+        about = self.job(name).settings.get("about", {})
+        said = {key: about[key] for key in ("titles", "missing") if key in about}
+        return {
+            "inputs": {"table": (f"results/{name}.csv",)},
+            "settings": {"artefact": name, **({"about": said} if said else {})},
+            "chosen": (f"ntkcond.artefacts.{name}:drawing",),
+        }
 
     def _files(self, name: str, option: str) -> tuple[str, ...]:
         if option == "artefacts":
@@ -314,5 +350,5 @@ class Graph:
         return str(place) if Path(path).expanduser().is_absolute() else relative
 
 
-def _sidecar(artefact: str) -> str:
-    return f"results/provenance/{artefact}.json"
+def _sidecar(rule: str) -> str:
+    return f"results/provenance/{rule}.json"

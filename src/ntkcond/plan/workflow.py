@@ -31,7 +31,7 @@ from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Request
 from ntkcond.plan import caption, config, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
-from ntkcond.plan.graph import Graph, Job
+from ntkcond.plan.graph import DRAW, Graph, Job
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
 from ntkcond.run.ranks import require_mpi
@@ -74,6 +74,12 @@ def of_job(method: Callable) -> Callable:
     return of_rule
 
 
+def is_first() -> bool:
+    """Whether a person started this Snakemake, and no job of another."""
+    me = f"{socket.gethostname()} {os.getpid()}"
+    return os.environ.setdefault(FIRST, me) == me
+
+
 class Plan:
     """For the rules of one workflow. workflow, config: Snakemake's globals; version: of ntkcond
     that the rules are of; project: the folder of config.yaml, in which relative paths start. None
@@ -86,7 +92,8 @@ class Plan:
         self.workflow = workflow
         self.start = project or Path()
         _require_code(self.start, version)
-        self.is_first = self._note_who_is_first()
+        os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
+        self.is_first = is_first()
         config.complete(config_, from_default=project is None)
         self.config = config.check(config_, self.start, scan=self.is_first)
         if not self.is_first and self.config.device == "auto":  # a GPU may be someone else's
@@ -98,12 +105,6 @@ class Plan:
         } | dict.fromkeys(self.asked.numbers, r"\d+")
         if self.uses_ranks:
             require_mpi()
-
-    def _note_who_is_first(self) -> bool:
-        """Whether a person started this Snakemake, and no job of another."""
-        os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
-        me = f"{socket.gethostname()} {os.getpid()}"
-        return os.environ.setdefault(FIRST, me) == me
 
     @exit_on_mistake
     def settle(self, a_result: str) -> None:
@@ -154,7 +155,7 @@ class Plan:
     @of_job
     def inputs(self, job: Job) -> dict[str, list[str]]:
         """Of an artefact; of a computing rule those that are not the same for all of its jobs."""
-        if job.rule in SPECS and self.is_first:
+        if job.artefact and self.is_first:
             self._refuse_what_is_out_of_date(job)
         files = {_key(name): list(paths) for name, paths in job.inputs.items()}
         return {**files, **({"raw": list(job.raw)} if job.raw else {})}
@@ -280,16 +281,23 @@ class Plan:
 
     # Artefacts.
 
-    def files(self, name: str, report: Callable) -> list:
+    @property
+    def drawings(self) -> Mapping[str, str]:
+        """The artefacts of which anything is drawn, by the rules that do."""
+        return {f"{DRAW}{name}": name for name, spec in SPECS.items() if spec.drawn}
+
+    def files(self, rule: str, report: Callable) -> list:
         """Output of an artefact's rule: its files, those for the report flagged by `report`, and
         its provenance."""
-        spec = SPECS[name]
-        flagged = [
-            report(path, **self._in_report(spec, path)) if suffix in spec.reported else path
-            for suffix in spec.files
-            for path in [f"results/{name}{suffix}"]
-        ]
-        return [*flagged, self.asked.job(name).outputs[-1]]
+        job = self.asked.job(rule)
+        spec, (*files, provenance) = SPECS[job.artefact], job.outputs
+        flagged = (
+            report(path, **self._in_report(spec, path))
+            if Path(path).suffix in spec.reported
+            else path
+            for path in files
+        )
+        return [*flagged, provenance]
 
     def _in_report(self, spec: Spec, path: str) -> dict:
         def section(wildcards) -> str:  # asked for when Snakemake writes a report
@@ -325,7 +333,7 @@ class Plan:
         if ACCEPTING & set(sys.argv):
             return
         forced, stale = _forced_rules(sys.argv), dict[str, list[str]]()
-        for job in self.graph.upstream(artefact):
+        for job in self.freshness.survey(artefact):
             named = any(rule == job.rule or rule.endswith(f"_{job.rule}") for rule in forced)
             if (
                 not named
@@ -353,7 +361,7 @@ class Plan:
     @exit_on_mistake
     def _refuse_in_report(self, artefact: str) -> None:
         """Captions say the settings and code of today: raises UserError for older results."""
-        jobs = self.graph.upstream(self.graph.job(artefact))
+        jobs = self.freshness.survey(self.graph.artefact(artefact)[-1])
         if stale := {job.rule: None for job in jobs if self.freshness.differences(job)}:
             raise UserError(
                 f"no report: {', '.join(stale)} would run first, for {artefact}. Give the same"

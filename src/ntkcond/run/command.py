@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import json
 import logging
 import math
 import os
@@ -19,7 +20,7 @@ import psutil
 from ntkcond.run.digests import imported_modules, module_file
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import explained
-from ntkcond.run.record import canonical, input_digest, input_name, is_result, record
+from ntkcond.run.record import canonical, input_digest, input_name, is_result, record, upstream
 
 log = logging.getLogger("ntkcond")
 Number = TypeVar("Number", int, float)
@@ -47,7 +48,8 @@ class StepParser(argparse.ArgumentParser):
         self._unrecorded.add(self.add_argument(*flags, **options).dest)
 
     def record(self, arguments: argparse.Namespace, chosen: Sequence[str]) -> dict | None:
-        """The record (`ntkcond.run.record`) of what this step writes; None where the process is no
+        """The record (`ntkcond.run.record`) of what this step writes, of an HDF5 file with the
+        records of what it was made from as `upstream`; None where the process is no
         step. Raises UserError for an input that cannot be read, or that was made with another value
         of a setting that this step has too; and if the code was changed while this process was
         loading it."""
@@ -65,14 +67,20 @@ class StepParser(argparse.ArgumentParser):
             for name, value in vars(arguments).items()
             if name not in self._unrecorded and name not in self._inputs and value is not None
         }
-        files = {}
+        files: dict[str, dict[str, str]] = {}
+        made_from: dict[str, dict] = {}
         for name in self._inputs:
             value = getattr(arguments, name)
             for option, paths in (value if isinstance(value, dict) else {name: value}).items():
                 if paths:
                     paths = paths if isinstance(paths, list) else [paths]
-                    files[option] = {input_name(path): _digest(path, settings) for path in paths}
-        return record(modules, settings, files)
+                    files[option] = {}
+                    for path in paths:
+                        files[option][input_name(path)], made_with = _digest(path, settings)
+                        if made_with and path.suffix == arguments.output.suffix == ".h5":
+                            made_from |= {input_name(path): made_with, **upstream(path)}
+        made = record(modules, settings, files)
+        return {**made, "upstream": made_from} if made_from else made
 
 
 def _require_made_with(path: Path, before: Mapping, settings: Mapping) -> None:
@@ -87,13 +95,13 @@ def _require_made_with(path: Path, before: Mapping, settings: Mapping) -> None:
             )
 
 
-def _digest(path: Path, settings: Mapping) -> str:
-    """Of an input of a step with these settings."""
+def _digest(path: Path, settings: Mapping) -> tuple[str, dict | None]:
+    """`input_digest` of an input of a step with these settings."""
     try:
         digest, made_with = input_digest(path)
         if made_with and path.suffix == ".h5":
             _require_made_with(path, made_with.get("settings", {}), settings)
-        return digest
+        return digest, made_with
     except OSError as error:
         hint = f"snakemake {path} makes it" if is_result(path) else "Correct its path"
         raise UserError(f"{path}: {(error.strerror or 'cannot be read').lower()}. {hint}") from None
@@ -112,6 +120,18 @@ def add_computing(options: StepParser, device: bool = True) -> None:
     if device:
         options.add_unrecorded("--device", default="auto", choices=["auto", "cpu", "cuda"])
     options.add_unrecorded("--threads", type=int, help="default: all processors")
+
+
+def add_values(options: StepParser, flag: str, about: str) -> None:
+    """--settings NAME=JSON, for each value: a dict of them."""
+    options.add_argument(flag, action=_Values, metavar="NAME=JSON", help=about)
+
+
+class _Values(argparse.Action):
+    def __call__(self, parser, namespace, values, option=None) -> None:
+        name, _, text = values.partition("=")
+        earlier = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**earlier, name: json.loads(text)})
 
 
 def add_mirrors(options: StepParser) -> None:

@@ -7,6 +7,9 @@ therefore be static (`import` or `from … import`, anywhere in a module); tests
 sys.modules. `ntkcond.plan`, `ntkcond.jobs` and `ntkcond.run` are left out: values pass through them
 unchanged.
 
+Of a module that serves several steps, a part may be named: `ntkcond.artefacts.fig2:drawing` is what
+its functions `draw`, `markdown` and `html` use of it.
+
 Read by the Snakefile at every start: standard library only.
 """
 
@@ -18,14 +21,21 @@ import importlib.metadata
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Generic, TypeVar
 
 Answer = TypeVar("Answer", str, bool)
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = ("jobs", "plan", "predict", "run", "why")  # folders and modules of the package
+NO_NUMBERS = (
+    "jobs",
+    "plan",
+    "predict",
+    "run",
+    "studies",
+    "why",
+)  # folders and modules of the package
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "array_api_compat": "array-api-compat",
@@ -39,6 +49,8 @@ VERSIONED = {
     "torchvision": "torchvision",
 }
 DESCRIPTIONS = ("SPEC", "SOURCE")  # names of constants that `ntkcond.run.descriptions` reads
+# Functions from which a part of a module starts.
+PARTS = {"table": ("table",), "drawing": ("draw", "markdown", "html")}
 LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
 
@@ -46,11 +58,12 @@ HELP = ("help", "metavar")
 @functools.cache
 def imported_modules(*modules: str) -> list[str]:
     """The modules of this package that importing `modules` loads, themselves and parent packages
-    included, sorted."""
+    included, sorted; of a module's part, what the part uses."""
     reached, waiting = set(), list(modules)
+    whole = {name.partition(":")[0] for name in modules if ":" in name}  # of which parts count
     while waiting:
         name = waiting.pop()
-        if name in reached or not module_file(name):
+        if name in reached or name in whole or not module_file(name):
             continue
         reached.add(name)
         waiting += _parsed(name).imports
@@ -89,8 +102,8 @@ def package_versions(*modules: str) -> dict[str, str]:
 
 
 def module_file(module: str) -> Path | None:
-    """The file of a module of this package, or None if the name is not one."""
-    first, *rest = module.split(".")
+    """The file of a module of this package, or of its part; None if the name is not one."""
+    first, *rest = module.partition(":")[0].split(".")
     if first != PACKAGE:
         return None
     base = SOURCE.joinpath(*rest)
@@ -144,10 +157,12 @@ class Remembered(Generic[Answer]):
 
 
 class _Parsed:
-    """A module's digest and the dotted names that it may import."""
+    """The digest of a module, or of a part, and the dotted names that it may import."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, part: str = "") -> None:
         tree = ast.parse(path.read_bytes(), filename=str(path))
+        if part:
+            tree.body = _used(tree.body, PARTS[part])
         self.imports: list[str] = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -165,6 +180,43 @@ class _Parsed:
     @functools.cached_property
     def digest(self) -> str:
         return hashlib.sha256(_text(self._tree).encode()).hexdigest()[:16]
+
+
+def _used(body: list[ast.stmt], names: Iterable[str]) -> list[ast.stmt]:
+    """The statements of a module that bind these names, or names that those use, and so on; and
+    those that bind none. Of an import, the names that are used."""
+    wanted, waiting = set[str](), set(names)
+    while waiting:
+        wanted |= waiting
+        used = [
+            node for statement in body if _binds(statement, wanted) for node in ast.walk(statement)
+        ]
+        waiting = {node.id for node in used if isinstance(node, ast.Name)} - wanted
+    kept = []
+    for statement in body:
+        if _binds(statement, wanted):
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                statement.names = [name for name in statement.names if _bound(name) in wanted]
+            kept.append(statement)
+    return kept
+
+
+def _binds(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether a statement binds one of the names, or none at all."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name in names
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return not names.isdisjoint(map(_bound, aliases))
+    of = statement.targets if isinstance(statement, ast.Assign) else [statement]
+    nodes = [node for part in of for node in ast.walk(part)]
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored |= {_bound(node) for node in nodes if isinstance(node, ast.alias)}
+    return not stored or not names.isdisjoint(stored)
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _text(node: object) -> str:
@@ -209,4 +261,4 @@ def _is_description(node: ast.AST) -> bool:
 def _parsed(module: str) -> _Parsed:
     path = module_file(module)
     assert path, f"{module} is no module of this package"
-    return _Parsed(path)
+    return _Parsed(path, module.partition(":")[2])

@@ -97,13 +97,20 @@ def require_space(path: Path | str, size_needed: int, hint: str) -> None:
 @contextlib.contextmanager
 def write_hdf5(path: Path | str, record: dict | None = None) -> Iterator[h5py.File]:
     """A new HDF5 file at `path`, by `replacing`, with a seal (`ntkcond.run.seal`). record: its
-    provenance (`ntkcond.run.record`), kept as the attribute `provenance`."""
+    provenance (`ntkcond.run.record`), kept as the attribute `provenance`; its entry `upstream`, the
+    records of what it was made from, as an attribute of that name."""
+    made_with, upstream = record, None
+    if record is not None:
+        made_with = {key: value for key, value in record.items() if key != "upstream"}
+        upstream = record.get("upstream")
     with replacing(path) as temporary:
         with _Disk(temporary) as disk:
             try:
                 with h5py.File(disk, "w") as file:
-                    if record is not None:
-                        file.attrs["provenance"] = json.dumps(record)
+                    if made_with is not None:
+                        file.attrs["provenance"] = json.dumps(made_with)
+                    if upstream:
+                        file.attrs["upstream"] = json.dumps(upstream)
                     yield file
             finally:
                 if disk.failure:  # h5py may then raise anything, such as an AttributeError

@@ -3,7 +3,9 @@
 A record has the step, its settings, for each input file the digest of that file's own record,
 the digests of the modules whose code its numbers depend on, the versions of packages, and the
 format of the files. An HDF5 file keeps it as its attribute `provenance`, an artefact in
-`provenance/{name}.json` beside its files. `ntkcond.plan.graph` says what it should be today.
+`provenance/{rule}.json` beside its files. As its attribute `upstream` an HDF5 file also keeps the
+records of all results that it was made from: kernels may be gone when somebody asks.
+`ntkcond.plan.graph` says what a record should be today.
 
 Read by the Snakefile at every start: nothing beyond the standard library is loaded before it is
 needed.
@@ -74,11 +76,13 @@ def short_digest(value: object) -> str:
 
 
 def sidecar(path: Path | str) -> Path:
-    """Where the record of an artefact is, by one of its files or as that file itself."""
+    """Where the record of an artefact's file is, or that record's own file: provenance/fig2.json of
+    fig2.csv, provenance/draw_fig2.json of what is drawn from it."""
     path = Path(path)
     if path.parent.name == "provenance":
         return path
-    return path.parent / "provenance" / f"{path.stem}.json"
+    rule = path.stem if path.suffix == ".csv" else f"draw_{path.stem}"
+    return path.parent / "provenance" / f"{rule}.json"
 
 
 def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict | None:
@@ -96,6 +100,18 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
             return json.loads(file.attrs["provenance"])
     except Exception:  # a damaged file may fail in any way
         return None
+
+
+def upstream(path: Path | str) -> dict[str, dict]:
+    """Of an HDF5 result, the records of all results that it was made from, by their names
+    (`input_name`); empty where it has none or cannot be read."""
+    try:
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return json.loads(file.attrs["upstream"])
+    except Exception:  # a damaged file may fail in any way
+        return {}
 
 
 def files_of(path: Path | str) -> dict[str, str]:

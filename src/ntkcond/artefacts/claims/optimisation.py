@@ -278,7 +278,7 @@ TABLE_1 = 0.3  # %: how far a test accuracy may be from the paper's, which has n
 @CLAIMS.add(
     "6-table-1", "newest Table 1", "Test accuracies on MNIST at L = 1, 3, 6, 8, 10, 12.",
     lacking="needs networks trained on all 60,000 MNIST images",
-    elsewhere=(FAILS, "docs/full-size/table_1/claims.md"),
+    elsewhere=(FAILS, "studies/table_1/claims.md"),
 )  # fmt: skip
 def accuracy_of_table_1(table_generalization: Table) -> Findings:
     """Only of the whole of MNIST: each value, within TABLE_1 (two one-sided tests), and that the

@@ -1,0 +1,303 @@
+"""Studies: results of paper scale, kept in git with what their jobs left.
+
+    python -m ntkcond.studies                    of each kept artefact, whether it is up to date
+    python -m ntkcond.studies --write            the same, into studies/README.md
+    python -m ntkcond.studies keep full_size     keeps what was made so far
+
+A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
+jobs.tar.xz with the small files of its jobs (all but samples and kernels, without lists of all
+eigenvalues), their logs and Snakemake's records of their time. studies/Snakefile lays in runs/NAME
+what is up to date of these, and Snakemake makes the rest. Exit status: 1 if an artefact is out of
+date."""
+
+import argparse
+import copy
+import functools
+import io
+import json
+import lzma
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ntkcond.jobs.registry import STEPS
+from ntkcond.plan import config, missing
+from ntkcond.plan.freshness import Freshness
+from ntkcond.plan.graph import Graph, Job
+from ntkcond.run.digests import sha256_of
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, replacing, write_hdf5
+
+FOLDER, RUNS = Path("studies"), Path("runs")
+ARCHIVE = "jobs.tar.xz"
+LARGE = ("eigenvalues", "nonzero_eigenvalues")  # which no artefact reads
+FRESH, EQUAL, OUT_OF_DATE, MISSING = (
+    "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
+)  # fmt: skip
+BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
+
+
+class Study:
+    """studies/NAME, seen from the project's folder. given: settings of the command line."""
+
+    def __init__(self, name: str, given: Mapping | None = None) -> None:
+        self.name, self.given = name, given or {}
+        self.folder, self.run = FOLDER / name, RUNS / name
+        self.unpacked = RUNS / "kept" / name  # what is kept, as it lay in `run`
+
+    @functools.cached_property
+    def settings(self) -> dict:
+        """The study's settings, over which those given are laid; not complete."""
+        from snakemake.utils import update_config
+
+        path = self.folder / "config.yaml"
+        settings = config.from_yaml(path.read_bytes(), str(path))
+        update_config(settings, dict(self.given))
+        return settings
+
+    @property
+    def keeps(self) -> list[str]:
+        """Names of artefacts."""
+        return self.settings["keep"]
+
+    def graph(self, folder: Path) -> Graph:
+        """As it is with what lies in the folder: without data sets that are not here."""
+        settings = copy.deepcopy(self.settings)
+        config.complete(settings, from_default=True)
+        graph = Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
+        return graph.without(missing.left_out(graph))
+
+    @functools.cached_property
+    def freshness(self) -> Freshness:
+        """Of what is kept."""
+        self.unpack()
+        return Freshness(self.graph(self.unpacked))
+
+    @functools.cached_property
+    def jobs(self) -> list[Job]:
+        """Of all artefacts that are kept."""
+        freshness = self.freshness
+        return _all(job for name in self.keeps for job in self._survey(freshness, name))
+
+    @staticmethod
+    def _survey(freshness: Freshness, artefact: str) -> list[Job]:
+        return freshness.survey(freshness.graph.artefact(artefact)[-1])
+
+    @functools.cached_property
+    def files(self) -> list[str]:
+        """Of its artefacts, with their provenance; by their names in the study's folder."""
+        graph = self.graph(self.run)
+        outputs = (job.outputs for name in self.keeps for job in graph.artefact(name))
+        return [path.removeprefix("results/") for paths in outputs for path in paths]
+
+    def unpack(self) -> None:
+        """Into `unpacked`, if anything kept has changed since."""
+        kept = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        state = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in kept]
+        stamp = self.unpacked / "stamp.json"
+        text = json.dumps(state)
+        if stamp.is_file() and stamp.read_text("utf-8") == text:
+            return
+        shutil.rmtree(self.unpacked, ignore_errors=True)
+        (self.unpacked / "results").mkdir(parents=True)
+        archive = self.folder / ARCHIVE
+        if archive.is_file():
+            try:
+                with tarfile.open(archive) as tar:
+                    tar.extractall(self.unpacked, filter="data")
+            except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+                raise UserError(f"{archive}: damaged ({error}). git checkout {archive}") from None
+        for name in self.files:
+            if (self.folder / name).is_file():
+                place = self.unpacked / "results" / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.folder / name, place)
+        stamp.write_text(text, "utf-8")
+
+    def fresh(self, job: Job) -> bool:
+        """Whether what is kept of a job is all there and up to date."""
+        graph = self.freshness.graph
+        there = all(graph.at(path).is_file() for path in job.outputs)
+        return there and not self.freshness.differences(job)
+
+    def lay_out(self) -> None:
+        """Lays what is up to date where its job would put it, unless something is there; and takes
+        away what lies there from here and is up to date no more. All are older than samples."""
+        note = self.run / "laid_out.json"
+        laid = json.loads(note.read_text("utf-8")) if note.is_file() else {}
+        samples = [*self.run.glob("results/datasets/*.h5"), *self.folder.rglob("*")]
+        date = max((path.stat().st_mtime for path in samples), default=0.0)
+        for job in self.jobs:
+            fresh = self.fresh(job)
+            for path in (*job.outputs, *_times(job)):
+                source, place = self.unpacked / path, self.run / path
+                if place.is_file() and laid.get(path) == sha256_of(place):
+                    if fresh:
+                        os.utime(place, (date, date))
+                    else:
+                        place.unlink()
+                        del laid[path]
+                elif fresh and source.is_file() and not place.exists():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(source, place)
+                    os.utime(place, (date, date))
+                    laid[path] = sha256_of(place)
+        if laid or note.is_file():
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(json.dumps(laid, indent=1), "utf-8")
+
+    @property
+    def samples(self) -> list[str]:
+        """Files of samples that jobs need which are still to run."""
+        takes = {path for job in self.jobs if not self.fresh(job) for path in _inputs(job)}
+        made = (self.run / path for path in sorted(takes) if path.startswith("results/datasets/"))
+        return [str(path) for path in made]
+
+    @property
+    def made(self) -> list[str]:
+        """Its artefacts' files in `run`."""
+        return [str(self.run / "results" / name) for name in self.files]
+
+    @property
+    def kept(self) -> list[str]:
+        """All that is kept."""
+        return [str(self.folder / name) for name in (*self.files, ARCHIVE)]
+
+    @property
+    def job_files(self) -> list[str]:
+        """The small files of all its jobs, in `run`."""
+        return [str(self.run / path) for job in self.jobs if _is_small(job) for path in job.outputs]
+
+    def keep(self) -> None:
+        """Copies artefacts from `run`, and writes the archive of what its jobs left so far."""
+        for name in self.files:
+            if (made := self.run / "results" / name).is_file():
+                with replacing(self.folder / name) as temporary:
+                    shutil.copyfile(made, temporary)
+        freshness = Freshness(self.graph(self.run))
+        jobs = _all(job for name in self.keeps for job in self._survey(freshness, name))
+        members: dict[str, bytes] = {}
+        for job in jobs:
+            results = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
+            for path in results:
+                if (place := self.run / path).is_file():
+                    members[path] = (
+                        _stripped(place) if place.suffix == ".h5" else place.read_bytes()
+                    )
+            members |= {
+                path: place.read_bytes()
+                for path in _times(job)
+                if (place := self.run / path).is_file()
+            }
+        with (
+            replacing(self.folder / ARCHIVE) as temporary,
+            tarfile.open(temporary, "w:xz", preset=9) as tar,
+        ):
+            for path, content in sorted(members.items()):
+                entry = tarfile.TarInfo(path)  # without dates and owners: the same bytes again
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+        results = sum(path.endswith(".h5") for path in members)
+        print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
+
+    def state(self, artefact: str) -> tuple[str, list[str]]:
+        """Of a kept artefact, and why."""
+        freshness = self.freshness
+        *_, last = jobs = freshness.graph.artefact(artefact)
+        if not all(freshness.graph.at(path).is_file() for job in jobs for path in job.outputs[:1]):
+            return MISSING, []
+        reasons = freshness.reasons(last)
+        return (OUT_OF_DATE if reasons else FRESH), reasons
+
+
+def all_names() -> list[str]:
+    """The studies of the project."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/config.yaml"))
+
+
+def _all(jobs: Iterable[Job]) -> list[Job]:
+    """Each once, inputs first."""
+    return list({job.outputs: job for job in jobs}.values())
+
+
+def _inputs(job: Job) -> Iterator[str]:
+    for paths in job.inputs.values():
+        yield from paths
+
+
+def _is_small(job: Job) -> bool:
+    """Whether what the job makes is kept whole."""
+    return job.rule in STEPS and STEPS[job.rule].file_bytes is None
+
+
+def _times(job: Job) -> list[str]:
+    """Snakemake's record of a job's time, and its log."""
+    name = job.rule
+    if not job.artefact:
+        name += "/" + "/".join(Path(job.outputs[0]).with_suffix("").parts[2:])
+    return [f"results/benchmarks/{name}.tsv", f"results/logs/{name}.log"]
+
+
+def _stripped(path: Path) -> bytes:
+    """A file's content without LARGE."""
+    if path.suffix != ".h5":
+        return path.read_bytes()
+    with read_hdf5(path) as source:
+        if not any(name in source for name in LARGE):
+            return path.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, path.name)
+            with write_hdf5(place) as file:
+                file.attrs.update(source.attrs)
+                for name in source:
+                    if name not in LARGE:
+                        source.copy(name, file)
+            return place.read_bytes()
+
+
+def table(studies: Sequence[Study]) -> tuple[list[str], bool]:
+    """Lines of a Markdown table, and whether an artefact is out of date."""
+    lines, stale = ["| study | artefact | state | why |", "|---|---|---|---|"], False
+    for study in studies:
+        for artefact in study.keeps:
+            state, reasons = study.state(artefact)
+            stale |= state == OUT_OF_DATE
+            lines.append(f"| {study.name} | {artefact} | {state} | {'<br>'.join(reasons)} |")
+    return lines, stale
+
+
+def main(arguments: argparse.Namespace) -> bool:
+    """Whether nothing is out of date."""
+    if not FOLDER.is_dir():
+        raise UserError(f"{Path.cwd()}: has no folder studies. Run this in the project's folder")
+    studies = [Study(name) for name in arguments.names or all_names()]
+    if arguments.command == "keep":
+        for study in studies:
+            study.keep()
+        return True
+    lines, stale = table(studies)
+    print("\n".join(lines))
+    if arguments.write:
+        page = FOLDER / "README.md"
+        before, _, rest = page.read_text("utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        text = "\n".join([BEGIN, *lines, END])
+        page.write_text(f"{before}{text}{after}", "utf-8")
+    return not stale
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(
+        prog="python -m ntkcond.studies", description=(__doc__ or "").splitlines()[0]
+    )
+    options.add_argument("command", nargs="?", choices=["states", "keep"], default="states")
+    options.add_argument("names", nargs="*", help="studies; all, if none is named")
+    options.add_argument("--write", action="store_true", help="the table into studies/README.md")
+    try:
+        sys.exit(0 if main(options.parse_args()) else 1)
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")
