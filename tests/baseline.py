@@ -31,6 +31,7 @@ import torch
 from ntkcond.datasets.samples import Samples
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.steps import closest_pair, corpus, dataset, kernel, sgd, spectrum
+from ntkcond.steps.spot_check import ANGLE, LAMBDA_MAX, loss_tolerance
 
 FOLDER = Path(__file__).parent / "reference/baseline"
 PIXELS = {"samples": 10_000, "scale": (-1.0, 1.0)}
@@ -58,7 +59,6 @@ TRAINING: dict[str, Any] = {
 }  # fmt: skip
 
 RATES = {1: 8.0, 3: 2.0, 10: 0.5}  # by depth: at higher ones training amplifies rounding more
-LOSSES = {1: 1e-4, 3: 1e-3, 10: 3e-3}  # by depth: relative tolerance, see `training_tolerances`
 LIMITS = ("lambda_max", "lambda_min", "lambda_min_error")
 MEASURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
@@ -138,25 +138,25 @@ def training(job: Row) -> list[Row]:
 
 
 def conditioning_tolerances(old: Row, new: Row) -> Row:
-    """λ_min: twice the recorded error, which was an estimate; a proved one may be far larger.
-    λ_max: rounding moves it by far less than 10⁻¹⁰ of itself."""
+    """λ_min: twice the recorded error, which was an estimate; a proved one may be far larger."""
     return {
-        "lambda_max": 1e-10 * old["lambda_max"],
+        "lambda_max": LAMBDA_MAX * old["lambda_max"],
         "lambda_min": 2 * old["lambda_min_error"],
         "lambda_min_error": math.inf,
     }
 
 
 def angle_tolerances(old: Row, new: Row) -> Row:
-    """The pair is the same, and its angle exact to rounding: some 10⁻¹² degrees."""
-    return {"min_angle_deg": 1e-9}
+    """The pair is the same, and its angle exact to rounding."""
+    return {"min_angle_deg": ANGLE}
 
 
 def training_tolerances(old: Row, new: Row) -> Row:
-    """Training in float32 amplifies rounding, the more the deeper the network. When the last bit of
-    every input was changed at random, losses moved by a tenth of LOSSES of themselves or less, and
-    of 10,000 test samples 8 were classified otherwise; 0.005 is one of 360."""
-    losses = {name: LOSSES[old["depth"]] * old[name] for name in ("train_loss", "test_loss")}
+    """When the last bit of every input was changed at random, losses moved by a tenth of their
+    tolerance or less, and of 10,000 test samples 8 were classified otherwise; 0.005 is one of 360.
+    """
+    tolerance = loss_tolerance(old["depth"])
+    losses = {name: tolerance * old[name] for name in ("train_loss", "test_loss")}
     return {**losses, "train_accuracy": 0.005, "test_accuracy": 0.005}
 
 
