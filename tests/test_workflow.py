@@ -226,6 +226,25 @@ def test_two_configs_live_side_by_side(project):
     assert planned(project) == {}
 
 
+def test_a_list_of_sizes_makes_a_data_set_of_each(project):
+    """Those of NAME itself are here already, and the smaller set is the beginning of the larger."""
+    config = {**SMALL, "figures": {"fig2": ["digits"]}, "datasets": {**SMALL["datasets"]}}
+    config["datasets"]["digits"] = {**SMALL["datasets"]["digits"], "samples": [50, "all"]}
+    write_config(project, config)
+    jobs = planned(project, "results/conditioning.csv")
+    assert jobs == {"dataset": 1, "kernel": 4, "spectrum": 4, "conditioning": 1}
+    snakemake(project, "results/conditioning.csv")
+    table = pd.read_csv(project / "results/conditioning.csv")
+    assert list(table.dataset.unique()) == ["digits_50", "digits"]
+    assert list(table.groupby("dataset").samples.unique().explode()) == [97, 50]
+    same = ["activation", "depth", "seed"]
+    small, large = (
+        table[(table.dataset == name) & (table.block == 0)].set_index(same).kappa
+        for name in ("digits_50", "digits")
+    )
+    assert len(small) == 2 * 2 * 2 and small.equals(large)
+
+
 def test_own_samples_need_only_a_file(project):
     x = np.random.default_rng(0).standard_normal((40, 6))
     np.savez(project / "mine.npz", x=x)

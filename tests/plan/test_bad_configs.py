@@ -71,17 +71,18 @@ def schema_at(place: Place) -> dict:
     return node
 
 
-def allowed(place: Place) -> st.SearchStrategy:
-    """Values that the schema more or less allows there."""
-    node = schema_at(place)
-    kind = node.get("type", "integer" if "anyOf" in node else "")
-    if "enum" in node:
-        return st.sampled_from(node["enum"])
+def allowed(node: dict) -> st.SearchStrategy:
+    """Values that this part of the schema more or less allows."""
+    kind = node.get("type", "")
+    if "const" in node or "enum" in node:
+        return st.sampled_from(node.get("enum") or [node["const"]])
     if kind == "array":
-        return st.lists(allowed((*place, 0)), min_size=node.get("minItems", 0), max_size=3)
+        return st.lists(allowed(node["items"]), min_size=node.get("minItems", 0), max_size=3)
     if kind == "object":
-        known = {key: allowed((*place, key)) for key in node.get("properties", {})}
+        known = {key: allowed(inner) for key, inner in node.get("properties", {}).items()}
         return st.fixed_dictionaries({}, optional=known)
+    if "anyOf" in node:
+        return st.one_of(map(allowed, node["anyOf"]))
     return {"integer": numbers, "number": numbers, "boolean": st.booleans()}.get(kind, text)
 
 
@@ -97,7 +98,7 @@ def changed_configs(draw: st.DrawFn) -> tuple[dict, list[Place]]:
         if kind == "another" and known:
             last = draw(st.sampled_from(sorted(known)))
         if kind in ("allowed", "another"):
-            inside[last] = draw(allowed((*above, last)))
+            inside[last] = draw(allowed(schema_at((*above, last))))
         elif kind == "junk":
             inside[last] = draw(junk)
         elif kind == "wrapped":
@@ -129,12 +130,23 @@ TYPES = DRAFT.TYPE_CHECKER.redefine_many({"number": is_number, "integer": is_who
 VALIDATOR = jsonschema.validators.extend(DRAFT, type_checker=TYPES)(SCHEMA)
 
 
+def assert_the_check_agrees_with_the_schema(config: dict) -> None:
+    with pytest.raises(UserError) if not VALIDATOR.is_valid(config) else contextlib.nullcontext():
+        plan_config.typed(config)
+
+
 @settings(max_examples=10 * CONFIGS, **MANY)
 @given(changed_configs())
 def test_the_check_and_the_json_schema_agree(changed):
-    config, _ = changed
-    with pytest.raises(UserError) if not VALIDATOR.is_valid(config) else contextlib.nullcontext():
-        plan_config.typed(config)
+    assert_the_check_agrees_with_the_schema(changed[0])
+
+
+@settings(max_examples=10 * CONFIGS, **MANY)
+@given(st.lists(st.sampled_from([1, 2, 3, "all"]) | numbers | junk, max_size=3))
+def test_they_agree_on_lists_of_sizes(sizes):
+    mnist = {**DEFAULT["datasets"]["mnist"], "samples": sizes}
+    datasets = {**DEFAULT["datasets"], "mnist": mnist}
+    assert_the_check_agrees_with_the_schema({**DEFAULT, "datasets": datasets})
 
 
 WORKFLOW = SimpleNamespace(

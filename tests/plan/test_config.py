@@ -7,6 +7,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
+from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs import sweep
 from ntkcond.networks.activations import ACTIVATIONS
@@ -156,6 +157,18 @@ def test_a_data_set_has_a_name_that_files_and_tables_can_have(name):
         ("datasets.digits.a\nb", 1, r"datasets.digits.'a\nb': digits has no such setting. Known:"),
         ("training.a\nb", 1, r"training.'a\nb': no such setting. Known: activation, batch"),
         ("architectures.own", {"mine": "absent.py"}, "absent.py: no such file. Correct the path"),
+        ("datasets.mnist.samples", [], "datasets.mnist.samples: [] is not allowed; it must be a"),
+        ("datasets.mnist.samples", [9, 9], "samples: [9, 9] is not allowed; it must be a whole nu"),
+        ("datasets.mnist.samples", [9, 1], "datasets.mnist.samples[1]: 1 is not allowed; it must"),
+        ("datasets.mnist.samples", [9, [9]], "datasets.mnist.samples[1]: [9] is not allowed; it"),
+        ("datasets.mnist.samples", [9, 70000], "datasets.mnist.samples: 70000 is more than the"),
+        ("datasets.mnist.samples", ["x", 9], "datasets.mnist.samples[0]: 'x' is not allowed; it"),
+        ("datasets.digits.samples", [9, 99], "block: 48 is larger than the 9 samples of digits_9"),
+        (
+            "datasets." + "a" * 40,
+            {"source": "mnist", "samples": [512, "all"]},
+            "a_512' is not allowed; it must be a name of letters, digits, _ and -, at most 40",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
@@ -168,7 +181,7 @@ def test_what_is_wrong_is_named_with_the_way_out(path, value, message):
 # Each optional setting of a data set, a value, and other ways to say that there is none.
 OFF = {
     "source": ("digits", []),
-    "samples": (1000, ["all"]),
+    "samples": (1000, ["all", ["all"]]),
     "seed": (1, [0]),
     "scale": ([-1, 1], []),
     "unit_norm": (True, [False]),
@@ -290,6 +303,70 @@ def test_one_source_can_be_shown_at_two_sizes():
     assert dataset_settings(checked, "mnist_small")["source"] == "mnist"
     assert data_set(checked, "mnist_small").samples == 1000
     assert data_set(checked, "mnist").samples == 60000
+
+
+def jobs(config: dict) -> list:
+    """All that the artefacts depend on, inputs in their order."""
+    graph = Graph(check(config, ROOT), ROOT)
+    upstream = [job for name in SPECS for job in graph.upstream(graph.job(name))]
+    return [
+        (job.rule, job.outputs, list(job.inputs.items()), job.settings, job.chosen, job.raw)
+        for job in upstream
+    ]
+
+
+def test_a_list_of_sizes_is_as_if_each_data_set_were_written():
+    listed = changed("datasets.digits.samples", [100, 60, "all"])
+    listed["datasets"]["mine"] = {"file": "config.yaml", "samples": [9, 8], "block": 2}
+    listed["figures"] |= {"fig2": ["synthetic", "digits", "mine"], "fig_samples": ["digits_60"]}
+    written = changed("figures", {figure: [] for figure in DEFAULT["figures"]})
+    digits = written["datasets"]["digits"]
+    for n in (100, 60):
+        written["datasets"][f"digits_{n}"] = {**digits, "source": "digits", "samples": n}
+    for name, n in {"mine_9": 9, "mine": 8}.items():
+        written["datasets"][name] = {"file": "config.yaml", "samples": n, "block": 2}
+    sizes = ["digits_100", "digits_60", "digits"]
+    for figure, shown in DEFAULT["figures"].items():
+        written["figures"][figure] = sizes if shown == ["digits"] else shown
+    written["figures"]["fig2"] = ["synthetic", *sizes, "mine_9", "mine"]
+    written["figures"]["fig_samples"] = ["digits_60"]
+    assert jobs(listed) == jobs(written)
+
+
+def test_a_figure_lists_each_size_once():
+    config = changed("datasets.mnist.samples", [512, "all"])
+    config["figures"]["fig2"] = ["mnist", "digits", "mnist_512"]
+    assert check(config, ROOT).figures["fig2"] == ["mnist_512", "mnist", "digits"]
+
+
+def test_a_size_does_not_take_the_name_of_another_data_set():
+    config = changed("datasets.mnist.samples", [512, 1024, "all"])
+    config["datasets"]["mnist_1024"] = {"source": "mnist", "samples": 1024}
+    with pytest.raises(UserError) as caught:
+        check(config, ROOT)
+    assert str(caught.value) == (
+        "datasets.mnist.samples: 1024 makes a data set mnist_1024, which the config has already."
+        " Rename or remove one of the two"
+    )
+
+
+def test_sizes_can_be_text_as_from_the_command_line():
+    config = changed("datasets.mnist.samples", "[512, all]")
+    complete(config)
+    assert data_set(typed(config), "mnist_512").samples == 512
+
+
+def test_the_overlay_of_whole_data_sets_has_its_sizes_in_order():
+    config = copy.deepcopy(DEFAULT)
+    update_config(config, yaml.safe_load((ROOT / "config/whole.yaml").read_text("utf-8")))
+    whole = check(config, ROOT)
+    sizes = [2**k for k in range(9, 16)]
+    mnist = [*(f"mnist_{n}" for n in sizes), "mnist"]
+    assert whole.figures["fig2"] == [
+        *mnist, "fashion_mnist_512", "fashion_mnist_4096", "fashion_mnist",
+        "librispeech_512", "librispeech_4096", "librispeech",
+    ]  # fmt: skip
+    assert [data_set(whole, name).samples for name in mnist] == [*sizes, 60000]
 
 
 def test_every_activation_of_the_registry_may_be_named():

@@ -68,10 +68,16 @@ def known(must: str, words: Iterable[str]) -> Kind:
     return Kind(must, {"enum": list(words)}, lambda value: isinstance(value, str), typed)
 
 
-def either(must: str, word: str, other: Kind) -> Kind:
-    """A word, or a value of another kind."""
-    schema = {"anyOf": [{"const": word}, other.schema]}
-    return Kind(must, schema, lambda value: value == word or other.allows(value))
+def either(must: str, word: str, *others: Kind) -> Kind:
+    """A word, or a value of one of the other kinds."""
+
+    def allows(value: Any) -> bool:
+        return value == word or any(kind.allows(value) for kind in others)
+
+    def typed(value: Any, where: str) -> Any:
+        return next((kind.typed(value, where) for kind in others if kind.allows(value)), value)
+
+    return Kind(must, {"anyOf": [{"const": word}, *(k.schema for k in others)]}, allows, typed)
 
 
 def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool = False) -> Kind:

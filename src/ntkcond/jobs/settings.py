@@ -24,6 +24,8 @@ Rates: TypeAlias = Numbers | Mapping[int, Numbers]
 
 FROM_0, FROM_1, FROM_2 = whole(0), whole(1), whole(2)
 COUNT = kinds.either("a whole number from 2 on, or all; at most 10⁹", "all", FROM_2)
+_SAMPLES = "a whole number from 2 to 10⁹, all, or a list of different ones, such as [512, all]"
+SAMPLES = kinds.either(_SAMPLES, "all", FROM_2, list_of(COUNT, _SAMPLES))
 RANKS = whole(1, 10**5, "a whole number of MPI ranks, from 1 to 100000")
 SEED = whole(0, 2**32 - 1, "a whole number from 0 to 2³² − 1")
 _MANY = "a list of different whole numbers from 0 on, at least one, such as [1, 32]"
@@ -202,7 +204,9 @@ class Entry(Engine, Experiment):
     """A data set; what is not set is None."""
 
     source: str = SOURCE("which data set it is, if its name does not say so")
-    samples: Count = COUNT("number of training samples, or `all`")
+    samples: Count | Sequence[Count] = SAMPLES(
+        "number of training samples, or `all`; a list makes a data set for each"
+    )
     seed: int = SEED("of the choice and the order of the samples")
     unit_norm: bool = FLAG("divide each sample by its norm; most activations need it at m = ∞")
     distinct: bool = FLAG("leave out zero samples and those that repeat an earlier one")

@@ -21,6 +21,7 @@ from ntkcond.jobs.corpus import folder
 from ntkcond.jobs.kinds import record, require_known, shown_key
 from ntkcond.jobs.scalapack_spectrum import require_ranks
 from ntkcond.jobs.settings import (
+    DATASET,
     Config,
     Engine,
     Entry,
@@ -44,8 +45,30 @@ corpus_state = functools.cache(corpus.state)  # a corpus may have many files
 
 
 def typed(config: dict) -> Config:
-    """Raises UserError for a wrong setting, with its key, its value and the allowed values."""
-    return CONFIG.check(config, "")
+    """With a data set for each size. Raises UserError for a wrong setting, with its key, its value
+    and the allowed values."""
+    return _with_sizes(CONFIG.check(config, ""))
+
+
+def _with_sizes(config: Config) -> Config:
+    """`mnist: {samples: [512, all]}` as two data sets, mnist_512 and mnist, in the figures, too."""
+    datasets, sizes = {}, {}
+    for name, entry in config.datasets.items():
+        *smaller, last = entry.samples if isinstance(entry.samples, list) else [entry.samples]
+        datasets[name] = dataclasses.replace(entry, samples=last)  # checked before the others
+        source, where = source_of(config, name), f"datasets.{name}.samples"
+        for n in smaller:
+            sized = DATASET.check(f"{name}_{n}", where)
+            if sized in config.datasets:
+                problem = f"{n} makes a data set {sized}, which the config has already"
+                raise UserError(f"{where}: {problem}. Rename or remove one of the two")
+            datasets[sized] = dataclasses.replace(entry, source=source, samples=n)
+        sizes[name] = [*(f"{name}_{n}" for n in smaller), name]
+    figures = {
+        figure: list(dict.fromkeys(one for name in shown for one in sizes.get(name, [name])))
+        for figure, shown in config.figures.items()
+    }
+    return dataclasses.replace(config, datasets=datasets, figures=figures)
 
 
 def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
