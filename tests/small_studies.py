@@ -27,7 +27,10 @@ TINY = {
 }  # fmt: skip
 LARGE = ("claims", "costs")  # which need every artefact
 OVER = {  # settings that a study is about
-    "whole": {"datasets": {"mnist": {"samples": 80, "block": "all"}}, "figures": {"fig2": ["mnist"]}},
+    "whole": {
+        "datasets": {"mnist": {"samples": 80, "block": "all"}},
+        "figures": {"fig2": ["mnist"]},
+    },
     "table_1": {"training": {"learning_rates": {1: [8]}, "stop_below": 0.001}},
 }
 

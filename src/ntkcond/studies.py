@@ -12,6 +12,7 @@ date."""
 
 import argparse
 import copy
+import csv
 import functools
 import io
 import json
@@ -28,16 +29,19 @@ from ntkcond.jobs.registry import STEPS
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
-from ntkcond.run.digests import sha256_of
+from ntkcond.run.digests import code_digests, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, replacing, write_hdf5
+from ntkcond.run.record import read
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 ARCHIVE = "jobs.tar.xz"
+CHECKED = {"spectrum": "--spectra", "closest_pair": "--angles", "sgd": "--training"}
 LARGE = ("eigenvalues", "nonzero_eigenvalues")  # which no artefact reads
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
 )  # fmt: skip
+SHOWN, LONGEST = 3, 120  # lines and characters in the table
 BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
 
 
@@ -65,17 +69,26 @@ class Study:
         return self.settings["keep"]
 
     def graph(self, folder: Path) -> Graph:
-        """As it is with what lies in the folder: without data sets that are not here."""
+        """Of its jobs, with results in this folder."""
         settings = copy.deepcopy(self.settings)
         config.complete(settings, from_default=True)
-        graph = Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
-        return graph.without(missing.left_out(graph))
+        return Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
+
+    def _without_missing(self, graph: Graph) -> Graph:
+        """Without data sets that kept figures lack, and that are not here now."""
+        left_out: dict[str, list[str]] = {}
+        for artefact in self.keeps:
+            made_with = read(graph.at(f"results/{artefact}.csv")) or {}
+            lacked = made_with.get("settings", {}).get("about", {}).get("missing", [])
+            for figure in graph.lists(artefact) if lacked else ():
+                left_out[figure] = [name for name in lacked if missing.lacking(graph, name)]
+        return graph.without(left_out)
 
     @functools.cached_property
     def freshness(self) -> Freshness:
         """Of what is kept."""
         self.unpack()
-        return Freshness(self.graph(self.unpacked))
+        return Freshness(self._without_missing(self.graph(self.unpacked)))
 
     @functools.cached_property
     def jobs(self) -> list[Job]:
@@ -172,13 +185,50 @@ class Study:
         """The small files of all its jobs, in `run`."""
         return [str(self.run / path) for job in self.jobs if _is_small(job) for path in job.outputs]
 
+    @functools.cached_property
+    def to_check(self) -> dict[str, list[str]]:
+        """For each data set of which anything is kept that spot checks compare, as options."""
+        graph, options = self.freshness.graph, dict[str, dict[str, list[str]]]()
+        for job in self.jobs:
+            place = graph.at(job.outputs[0])
+            if job.rule in CHECKED and place.is_file():
+                of_set = options.setdefault(job.wildcards["dataset"], {})
+                of_set.setdefault(CHECKED[job.rule], []).append(str(place))
+        return {
+            name: [word for option, paths in of_set.items() for word in (option, *paths)]
+            for name, of_set in options.items()
+        }
+
+    def kept_files(self, wildcards) -> list[str]:
+        """`to_check` of a data set, for the rule."""
+        return self.to_check[wildcards.dataset]
+
+    def code(self, wildcards) -> list[str]:
+        """Of spot checks: each module with its digest."""
+        return list(map(" ".join, code_digests("ntkcond.steps.spot_check").items()))
+
+    def checked(self, dataset: str) -> bool:
+        """Whether today's code gave what is kept, in a spot check that is kept."""
+        place = self.folder / f"checks/{dataset}.csv"
+        made_with = read(place)
+        today = code_digests("ntkcond.steps.spot_check")
+        if not made_with or made_with["code"] != today:
+            return False
+        with place.open(encoding="utf-8", newline="") as file:
+            return all(row["agrees"] == "True" for row in csv.DictReader(file))
+
     def keep(self) -> None:
-        """Copies artefacts from `run`, and writes the archive of what its jobs left so far."""
-        for name in self.files:
-            if (made := self.run / "results" / name).is_file():
+        """Copies artefacts and checks from `run`, and writes the archive of what its jobs left so
+        far."""
+        made = {self.run / "results" / name: name for name in self.files}
+        checks = self.run.glob("checks/**/*.*")
+        made |= {path: path.relative_to(self.run).as_posix() for path in checks}
+        for path, name in made.items():
+            if path.is_file():
                 with replacing(self.folder / name) as temporary:
-                    shutil.copyfile(made, temporary)
-        freshness = Freshness(self.graph(self.run))
+                    shutil.copyfile(path, temporary)
+        graph = self.graph(self.run)
+        freshness = Freshness(graph.without(missing.left_out(graph)))
         jobs = _all(job for name in self.keeps for job in self._survey(freshness, name))
         members: dict[str, bytes] = {}
         for job in jobs:
@@ -211,7 +261,18 @@ class Study:
         if not all(freshness.graph.at(path).is_file() for job in jobs for path in job.outputs[:1]):
             return MISSING, []
         reasons = freshness.reasons(last)
-        return (OUT_OF_DATE if reasons else FRESH), reasons
+        if not reasons:
+            return FRESH, []
+        stale = {job: freshness.differences(job) for job in freshness.survey(last)}
+        kinds = {
+            (one.kind in ("code", "versions"), bool(job.artefact))
+            for job, differences in stale.items()
+            for one in differences
+            if one.kind != "inputs"
+        }
+        datasets = {job.wildcards["dataset"] for job in stale if job.rule in CHECKED}
+        equal = kinds <= {(True, False)} and datasets and all(map(self.checked, datasets))
+        return (EQUAL if equal else OUT_OF_DATE), reasons
 
 
 def all_names() -> list[str]:
@@ -266,8 +327,14 @@ def table(studies: Sequence[Study]) -> tuple[list[str], bool]:
         for artefact in study.keeps:
             state, reasons = study.state(artefact)
             stale |= state == OUT_OF_DATE
-            lines.append(f"| {study.name} | {artefact} | {state} | {'<br>'.join(reasons)} |")
+            more = [f"and {len(reasons) - SHOWN} rules more"] if len(reasons) > SHOWN else []
+            why = "<br>".join([*map(_short, reasons[:SHOWN]), *more])
+            lines.append(f"| {study.name} | {artefact} | {state} | {why} |")
     return lines, stale
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rpartition(';')[0]}; …"
 
 
 def main(arguments: argparse.Namespace) -> bool:
