@@ -46,6 +46,7 @@ COMPUTED = ("steps", "artefacts", "ntk", "training", "datasets", "networks", "ar
 # What computed modules may take from `jobs` and `run`, and why no number of a result comes with it.
 # They are in no digest: were a number taken from there, changing it would rebuild nothing.
 NO_NUMBERS = {
+    "command.add_values": "an option; values come as JSON has them",
     "errors.UserError": "ends the step",
     "progress.progress": "yields the items as they are",
     "progress.log": "words",

@@ -131,9 +131,11 @@ def test_a_result_without_a_record_has_none(tmp_path):
     assert record.read(tmp_path / "absent.pdf") is None
 
 
-def test_the_files_of_an_artefact_share_a_record():
-    for name in ("results/fig2.pdf", "results/fig2.csv", "results/provenance/fig2.json"):
+def test_an_artefacts_table_has_a_record_and_what_is_drawn_shares_one():
+    for name in ("results/fig2.csv", "results/provenance/fig2.json"):
         assert record.sidecar(name) == Path("results/provenance/fig2.json")
+    for name in ("results/fig2.pdf", "results/fig2.png", "results/provenance/draw_fig2.json"):
+        assert record.sidecar(name) == Path("results/provenance/draw_fig2.json")
 
 
 def test_steps_record_what_the_graph_expects(ran, monkeypatch):

@@ -23,8 +23,8 @@ def with_missing(numbers: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame
 
 
 def read(path: Path | str) -> tuple[pd.DataFrame, list[str]]:
-    """An artefact's CSV: its numbers, to the last digit, and the data sets missing from it."""
-    numbers = pd.read_csv(path, float_precision="round_trip")
+    """An artefact's CSV: its numbers, and the data sets that are missing from it."""
+    numbers = pd.read_csv(path)
     if "dataset" not in numbers:
         return numbers, []
     empty = numbers.drop(columns="dataset").isna().all(axis=1)
@@ -32,7 +32,7 @@ def read(path: Path | str) -> tuple[pd.DataFrame, list[str]]:
         return numbers, []
     # Once more without them: beside an empty cell a whole number is read as a float.
     lines = [1 + row for row in numbers.index[empty]]
-    whole = pd.read_csv(path, skiprows=lines, float_precision="round_trip")
+    whole = pd.read_csv(path, skiprows=lines)
     return whole, list(numbers.dataset[empty])
 
 
