@@ -1,0 +1,179 @@
+"""Studies: made by the rules of the workflow, kept in git, and known to be fresh in a new clone."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import h5py
+import pytest
+import yaml
+from filelock import FileLock
+
+from small_studies import small_studies
+from workflow import ROOT, copy_of_the_project, environment
+
+STUDIES = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
+
+
+def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return run(project, "snakemake", "-s", "studies/Snakefile", "-j2", *arguments)
+
+
+def run(project: Path, module: str, *arguments: str, check=True) -> subprocess.CompletedProcess:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=project, env=environment(project),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 or not check, done.stdout + done.stderr
+    return done
+
+
+def planned(project: Path, *targets: str) -> dict[str, int]:
+    """How often each rule would run."""
+    table = snakemake(project, "-n", *targets).stdout.rpartition("Job stats:")[2]
+    jobs = re.findall(r"^(\w+) +(\d+)$", table.partition("\n\n")[0], re.M)
+    return {rule: int(count) for rule, count in jobs if rule not in (*STUDIES, "total")}
+
+
+def states(project: Path, *names: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """(state, why) of each kept artefact."""
+    said = run(project, "ntkcond.studies", "states", *names, check=False).stdout
+    rows = re.findall(r"^\| (\w+) \| (\w+) \| (.*?) \| (.*) \|$", said, re.M)
+    return {(study, artefact): (state, why) for study, artefact, state, why in rows[1:]}
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory, worker_id) -> Path:
+    """A project that has made all studies, at small size. Not to be changed."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "studies"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            snakemake(small_studies(shared), *STUDIES)
+    return shared
+
+
+@pytest.fixture
+def clone(kept, tmp_path) -> Path:
+    """What git has of it: no runs, no .snakemake."""
+    place = copy_of_the_project(tmp_path / "clone")
+    shutil.copytree(kept / "studies", place / "studies", copy_function=shutil.copy)
+    return place
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def test_each_study_is_made_and_kept(kept):
+    assert {study for study, _ in states(kept)} == set(STUDIES)
+    assert {state for state, _ in states(kept).values()} == {"fresh"}
+    with tarfile.open(kept / "studies/full_size/jobs.tar.xz") as tar:
+        names = tar.getnames()
+        tar.extract("results/spectra/mnist/relu/depth1.h5", kept / "extracted", filter="data")
+    assert not [name for name in names if "/kernels/" in name or "/datasets/" in name]
+    with h5py.File(kept / "extracted/results/spectra/mnist/relu/depth1.h5") as file:
+        assert "lambda_min" in file and "eigenvalues" not in file
+
+
+def test_a_new_clone_has_nothing_to_make(clone):
+    assert {state for state, _ in states(clone).values()} == {"fresh"}
+    assert planned(clone, *STUDIES) == {}
+
+
+def test_after_a_changed_colour_only_drawing_runs_and_the_kept_figure_changes(clone):
+    edit(clone / "src/ntkcond/artefacts/style.py", "#0072B2", "#0072B3")
+    state, why = states(clone, "full_size")["full_size", "fig2"]
+    assert state == "out of date" and "draw_fig2: code artefacts.style changed" in why
+    assert planned(clone, "full_size") == {"full_size_draw_fig2": 1, "full_size_keep": 1}
+    before = {path: path.read_bytes() for path in (clone / "studies/full_size").glob("fig2.*")}
+    snakemake(clone, "full_size")
+    assert {path.suffix for path in before if path.read_bytes() != before[path]} == {".pdf", ".png"}
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
+    assert planned(clone, "full_size") == {}
+
+
+def test_after_a_changed_width_the_kernels_are_named_and_run(clone):
+    config = clone / "studies/full_size/config.yaml"
+    settings = yaml.safe_load(config.read_text("utf-8"))
+    config.write_text(yaml.safe_dump({**settings, "width": 25}), "utf-8")
+    state, why = states(clone, "full_size")["full_size", "fig2"]
+    assert state == "out of date" and "kernel × 2: width 24 → 25" in why
+    jobs = planned(clone, "full_size")
+    assert jobs["full_size_kernel"] == jobs["full_size_spectrum"] == 2
+
+
+def test_tables_are_made_of_what_jobs_left_byte_for_byte(clone):
+    tables = [clone / "studies/full_size/fig2.csv", clone / "studies/small/fig_speed.csv"]
+    before = [table.read_bytes() for table in tables]
+    for table in tables:
+        table.unlink()
+    jobs = planned(clone, "full_size", "small")
+    assert {"full_size_conditioning", "full_size_fig2", "small_fig_speed"} <= jobs.keys()
+    computing = ("dataset", "kernel", "spectrum", "closest_pair", "sweep", "speed")
+    assert not [rule for rule in jobs if rule.endswith(computing) and "fig_" not in rule]
+    snakemake(clone, "full_size", "small")
+    assert [table.read_bytes() for table in tables] == before
+
+
+def test_a_study_that_was_cut_off_goes_on_in_a_new_clone(clone):
+    archive = clone / "studies/full_size/jobs.tar.xz"
+    gone = "results/spectra/mnist/relu/depth1.h5"
+    with tarfile.open(archive) as tar:
+        members = {m.name: tar.extractfile(m).read() for m in tar.getmembers() if m.name != gone}
+    folder = clone / "unpacked"
+    for name, content in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(folder / "results", "results")
+    shutil.rmtree(folder)
+    for path in (clone / "studies/full_size").glob("fig2.*"):
+        path.unlink()
+    snakemake(clone, "full_size_samples")
+    jobs = planned(clone, "full_size")
+    assert (jobs["full_size_kernel"], jobs["full_size_spectrum"]) == (1, 1)
+    assert "full_size_closest_pair" not in jobs
+    snakemake(clone, "full_size")
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
+
+
+@pytest.mark.parametrize("file", ["fig2.csv", "fig2.pdf"])
+def test_a_kept_file_that_was_edited_is_named(clone, file):
+    with (clone / f"studies/full_size/{file}").open("a") as edited:
+        edited.write(" ")
+    state, why = states(clone, "full_size")["full_size", "fig2"]
+    assert state == "out of date" and f"{file} was changed" in why
+
+
+def test_a_damaged_archive_is_named(clone):
+    archive = clone / "studies/full_size/jobs.tar.xz"
+    archive.write_bytes(archive.read_bytes()[:-40])
+    done = run(clone, "ntkcond.studies", "states", "full_size", check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "ntkcond: studies/full_size/jobs.tar.xz: damaged" in done.stderr
+
+
+def test_a_spot_check_tells_equal_results_of_older_code(clone):
+    module = clone / "src/ntkcond/ntk/empirical.py"
+    module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")
+    state, why = states(clone, "full_size")["full_size", "fig2"]
+    assert state == "out of date" and "kernel × 2: code ntk.empirical changed" in why
+    snakemake(clone, "full_size_checks")
+    assert states(clone, "full_size")["full_size", "fig2"] == (
+        "of older code, spot-checked equal", why
+    )  # fmt: skip
+    check = clone / "studies/full_size/checks/mnist.csv"
+    check.write_text(check.read_text("utf-8").replace(",True\n", ",False\n", 1), "utf-8")
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"
+
+
+def test_the_page_of_the_studies_has_todays_states():
+    page = (ROOT / "studies/README.md").read_text("utf-8")
+    said = run(ROOT, "ntkcond.studies", check=False).stdout.strip()
+    assert said in page, "python -m ntkcond.studies --write"
