@@ -171,9 +171,3 @@ def test_a_spot_check_tells_equal_results_of_older_code(clone):
     check = clone / "studies/full_size/checks/mnist.csv"
     check.write_text(check.read_text("utf-8").replace(",True\n", ",False\n", 1), "utf-8")
     assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"
-
-
-def test_the_page_of_the_studies_has_todays_states():
-    page = (ROOT / "studies/README.md").read_text("utf-8")
-    said = run(ROOT, "ntkcond.studies", check=False).stdout.strip()
-    assert said in page, "python -m ntkcond.studies --write"

@@ -218,8 +218,9 @@ class Study:
             return all(row["agrees"] == "True" for row in csv.DictReader(file))
 
     def keep(self) -> None:
-        """Copies artefacts and checks from `run`, and writes the archive of what its jobs left so
-        far."""
+        """Copies artefacts and checks from `run`, and adds to the archive what its jobs left so far.
+        What is only kept stays."""
+        self.unpack()
         made = {self.run / "results" / name: name for name in self.files}
         checks = self.run.glob("checks/**/*.*")
         made |= {path: path.relative_to(self.run).as_posix() for path in checks}
@@ -233,16 +234,11 @@ class Study:
         members: dict[str, bytes] = {}
         for job in jobs:
             results = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
-            for path in results:
-                if (place := self.run / path).is_file():
-                    members[path] = (
-                        _stripped(place) if place.suffix == ".h5" else place.read_bytes()
-                    )
-            members |= {
-                path: place.read_bytes()
-                for path in _times(job)
-                if (place := self.run / path).is_file()
-            }
+            for path in (*results, *_times(job)):
+                places = [place / path for place in (self.run, self.unpacked)]
+                there = [place for place in places if place.is_file()]
+                if there and path.removeprefix("results/") not in self.files:
+                    members[path] = _stripped(there[0])
         with (
             replacing(self.folder / ARCHIVE) as temporary,
             tarfile.open(temporary, "w:xz", preset=9) as tar,
