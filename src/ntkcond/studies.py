@@ -1,7 +1,7 @@
 """Studies: results of paper scale, kept in git with what their jobs left.
 
     python -m ntkcond.studies                    of each kept artefact, whether it is up to date
-    python -m ntkcond.studies --write            the same, into studies/README.md
+    python -m ntkcond.studies --write            the same, into the pages that show them
     python -m ntkcond.studies keep full_size     keeps what was made so far
 
 A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
@@ -18,6 +18,7 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -43,6 +44,7 @@ FRESH, EQUAL, OUT_OF_DATE, MISSING = (
 )  # fmt: skip
 SHOWN, LONGEST = 3, 120  # lines and characters in the table
 BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
+STATE = re.compile(r"(<!-- state: (\w+) (\w+) -->)(.*?)(<!-- end of state -->)", re.S)
 
 
 class Study:
@@ -218,7 +220,7 @@ class Study:
             return all(row["agrees"] == "True" for row in csv.DictReader(file))
 
     def keep(self) -> None:
-        """Copies artefacts and checks from `run`, and adds to the archive what its jobs left so far.
+        """Copies artefacts and checks from `run`; adds what its jobs left so far to the archive.
         What is only kept stays."""
         self.unpack()
         made = {self.run / "results" / name: name for name in self.files}
@@ -316,17 +318,17 @@ def _stripped(path: Path) -> bytes:
             return place.read_bytes()
 
 
-def table(studies: Sequence[Study]) -> tuple[list[str], bool]:
-    """Lines of a Markdown table, and whether an artefact is out of date."""
-    lines, stale = ["| study | artefact | state | why |", "|---|---|---|---|"], False
+def table(studies: Sequence[Study]) -> tuple[dict[tuple[str, str], str], list[str]]:
+    """The state of each artefact of each study, and lines of a Markdown table that says why."""
+    rows, lines = {}, ["| study | artefact | state | why |", "|---|---|---|---|"]
     for study in studies:
         for artefact in study.keeps:
             state, reasons = study.state(artefact)
-            stale |= state == OUT_OF_DATE
+            rows[study.name, artefact] = state
             more = [f"and {len(reasons) - SHOWN} rules more"] if len(reasons) > SHOWN else []
             why = "<br>".join([*map(_short, reasons[:SHOWN]), *more])
             lines.append(f"| {study.name} | {artefact} | {state} | {why} |")
-    return lines, stale
+    return rows, lines
 
 
 def _short(text: str) -> str:
@@ -342,15 +344,30 @@ def main(arguments: argparse.Namespace) -> bool:
         for study in studies:
             study.keep()
         return True
-    lines, stale = table(studies)
+    rows, lines = table(studies)
     print("\n".join(lines))
     if arguments.write:
         page = FOLDER / "README.md"
         before, _, rest = page.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        text = "\n".join([BEGIN, *lines, END])
-        page.write_text(f"{before}{text}{after}", "utf-8")
-    return not stale
+        page.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"]), "utf-8")
+        for page in (Path("README.md"), *Path("docs").glob("*.md")):
+            page.write_text(with_states(page, rows), "utf-8")
+    return OUT_OF_DATE not in rows.values()
+
+
+def with_states(page: Path, rows: Mapping[tuple[str, str], str]) -> str:
+    """A page with the state of each kept figure that it shows."""
+
+    def stated(match: re.Match) -> str:
+        place = os.path.relpath(FOLDER / "README.md", page.parent)
+        if (match[2], match[3]) not in rows:
+            return match[0]
+        state = rows[match[2], match[3]]
+        said = f"*This figure is {state}: [what that means]({place}#what-is-up-to-date).*"
+        return f"{match[1]}{said}{match[5]}"
+
+    return STATE.sub(stated, page.read_text("utf-8"))
 
 
 if __name__ == "__main__":
@@ -359,7 +376,11 @@ if __name__ == "__main__":
     )
     options.add_argument("command", nargs="?", choices=["states", "keep"], default="states")
     options.add_argument("names", nargs="*", help="studies; all, if none is named")
-    options.add_argument("--write", action="store_true", help="the table into studies/README.md")
+    options.add_argument(
+        "--write",
+        action="store_true",
+        help="the states into studies/README.md and the pages that show kept figures",
+    )
     try:
         sys.exit(0 if main(options.parse_args()) else 1)
     except UserError as error:
