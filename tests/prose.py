@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
     """The prose of README, docs and every other page of git, and of the captions, by name."""
     folders = (".", "docs", "config", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
-    paths += [ROOT / f"{folder}/README.md" for folder in ("data", "results", "docs/full-size")]
+    paths += [ROOT / f"{folder}/README.md" for folder in ("data", "results", "studies")]
     texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
     captions = {f"caption of {name}": spec.caption for name, spec in SPECS.items()}
     return {name: prose(text) for name, text in (texts | captions).items()}

@@ -34,7 +34,7 @@ def write(sources: Path) -> None:
 def _entry(name: str, spec: Spec, results: Path) -> str:
     files = [f"{name}{suffix}" for suffix in spec.files if (results / f"{name}{suffix}").is_file()]
     lines = [f".. _{name}:", "", spec.title, "~" * len(spec.title), ""]
-    for folder in ("results", "docs/full-size"):  # of whole data sets: kept
+    for folder in ("results", "studies/whole"):  # of whole data sets: kept
         if (results.parent / folder / f"{name}.png").is_file():
             lines += [f".. image:: {folder}/{name}.png", f"   :alt: {spec.title}", ""]
             break
