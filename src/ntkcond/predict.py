@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ntkcond.jobs.registry import STEPS
@@ -41,21 +42,26 @@ def main(arguments: argparse.Namespace) -> None:
     if not jobs:
         print(f"{question.path} is up to date: nothing would run")
         return
+    report(question.freshness.graph, jobs)
+    if question.missing:
+        print(question.missing)
+
+
+def report(graph: Graph, jobs: Sequence[Job]) -> None:
+    """Prints the table of these jobs, of which there is at least one."""
     rate = measured_rate()
-    costs = [cost(question.freshness.graph, job, rate) for job in jobs]
+    costs = [cost(graph, job, rate) for job in jobs]
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores, {rate / 1e9:.0f} Gflop/s in matrix products (measured now)\n")
     print(ROW.format("rule", "jobs", "time", "memory", "on disk", "longest job"))
     for rule in dict.fromkeys(one.rule for one in costs):
         print(_row(rule, [one for one in costs if one.rule == rule]))
     print(_row("in all", costs).rpartition("  ")[0].rstrip())
-    if not question.settings.keep_kernels:
+    if not graph.config.keep_kernels:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
     unknown = [one.name for one in costs if one.unknown]
     if unknown:
         print(f"not counted, unknown before the data are there: {', '.join(unknown)}")
-    if question.missing:
-        print(question.missing)
 
 
 def _row(name: str, costs: list[Cost]) -> str:

@@ -2,6 +2,7 @@
 
     python -m ntkcond.studies                    of each kept artefact, whether it is up to date
     python -m ntkcond.studies --write            the same, into the pages that show them
+    python -m ntkcond.studies predict full_size  what the rest will take: time, memory, disk
     python -m ntkcond.studies keep full_size     keeps what was made so far
 
 A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
@@ -26,6 +27,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ntkcond import predict
 from ntkcond.jobs.registry import STEPS
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
@@ -141,11 +143,14 @@ class Study:
 
     def lay_out(self) -> None:
         """Lays what is up to date where its job would put it, unless something is there; and takes
-        away what lies there from here and is up to date no more. All are older than samples."""
+        away what lies there from here and is up to date no more. By its date it is no newer than
+        what is kept, so that nothing is kept again, and no older than samples, so that no job runs
+        again."""
         note = self.run / "laid_out.json"
         laid = json.loads(note.read_text("utf-8")) if note.is_file() else {}
-        samples = [*self.run.glob("results/datasets/*.h5"), *self.folder.rglob("*")]
-        date = max((path.stat().st_mtime for path in samples), default=0.0)
+        kept = (path.stat().st_mtime for path in map(Path, self.kept) if path.is_file())
+        samples = (path.stat().st_mtime for path in self.run.glob("results/datasets/*.h5"))
+        date = max([min(kept, default=0.0), *samples])
         for job in self.jobs:
             fresh = self.fresh(job)
             for path in (*job.outputs, *_times(job)):
@@ -252,6 +257,21 @@ class Study:
         results = sum(path.endswith(".h5") for path in members)
         print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
 
+    def predict(self) -> None:
+        """Prints what it will take to make what is missing or out of date."""
+        self.lay_out()
+        graph = self.graph(self.run)
+        left_out = missing.left_out(graph)
+        freshness = Freshness(graph.without(left_out))
+        last = (freshness.graph.artefact(name)[-1] for name in self.keeps)
+        jobs = _all(job for target in last for job in freshness.running(target))
+        if not jobs:
+            print(f"{self.name}: all is kept and up to date")
+            return
+        print(f"{self.name}:")
+        predict.report(freshness.graph, jobs)
+        print(missing.in_words(graph, left_out))
+
     def state(self, artefact: str) -> tuple[str, list[str]]:
         """Of a kept artefact, and why."""
         freshness = self.freshness
@@ -340,9 +360,9 @@ def main(arguments: argparse.Namespace) -> bool:
     if not FOLDER.is_dir():
         raise UserError(f"{Path.cwd()}: has no folder studies. Run this in the project's folder")
     studies = [Study(name) for name in arguments.names or all_names()]
-    if arguments.command == "keep":
+    if arguments.command != "states":
         for study in studies:
-            study.keep()
+            study.keep() if arguments.command == "keep" else study.predict()
         return True
     rows, lines = table(studies)
     print("\n".join(lines))
@@ -374,7 +394,9 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(
         prog="python -m ntkcond.studies", description=(__doc__ or "").splitlines()[0]
     )
-    options.add_argument("command", nargs="?", choices=["states", "keep"], default="states")
+    options.add_argument(
+        "command", nargs="?", choices=["states", "keep", "predict"], default="states"
+    )
     options.add_argument("names", nargs="*", help="studies; all, if none is named")
     options.add_argument(
         "--write",

@@ -28,7 +28,7 @@ from workflow import ROOT
 SOURCE = ROOT / "src/ntkcond"
 # What each layer may import, beside itself. No two have each other.
 BELOW = {
-    "studies": {"plan", "jobs", "run"},
+    "studies": {"predict", "plan", "jobs", "run"},
     "predict": {"plan", "jobs", "run"},
     "why": {"plan", "artefacts", "datasets", "networks", "arrays", "run"},
     "plan": {"jobs", "artefacts", "datasets", "networks", "arrays", "run"},
