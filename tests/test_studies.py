@@ -103,9 +103,9 @@ def test_after_a_changed_width_the_kernels_are_named_and_run(clone):
     settings = yaml.safe_load(config.read_text("utf-8"))
     config.write_text(yaml.safe_dump({**settings, "width": 25}), "utf-8")
     state, why = states(clone, "full_size")["full_size", "fig2"]
-    assert state == "out of date" and "kernel × 2: width 24 → 25" in why
+    assert state == "out of date" and "kernel × 3: width 24 → 25" in why
     jobs = planned(clone, "full_size")
-    assert jobs["full_size_kernel"] == jobs["full_size_spectrum"] == 2
+    assert jobs["full_size_kernel"] == jobs["full_size_spectrum"] == 3
 
 
 def test_tables_are_made_of_what_jobs_left_byte_for_byte(clone):
@@ -163,7 +163,7 @@ def test_a_spot_check_tells_equal_results_of_older_code(clone):
     module = clone / "src/ntkcond/ntk/empirical.py"
     module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")
     state, why = states(clone, "full_size")["full_size", "fig2"]
-    assert state == "out of date" and "kernel × 2: code ntk.empirical changed" in why
+    assert state == "out of date" and "kernel × 3: code ntk.empirical changed" in why
     snakemake(clone, "full_size_checks")
     assert states(clone, "full_size")["full_size", "fig2"] == (
         "of older code, spot-checked equal", why

@@ -124,9 +124,10 @@ class Study:
         archive = self.folder / ARCHIVE
         if archive.is_file():
             try:
-                with tarfile.open(archive) as tar:
+                content = lzma.decompress(archive.read_bytes())  # with its checksums
+                with tarfile.open(fileobj=io.BytesIO(content)) as tar:
                     tar.extractall(self.unpacked, filter="data")
-            except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+            except (tarfile.TarError, lzma.LZMAError, OSError) as error:
                 raise UserError(f"{archive}: damaged ({error}). git checkout {archive}") from None
         for name in self.files:
             if (self.folder / name).is_file():
@@ -152,20 +153,22 @@ class Study:
         samples = (path.stat().st_mtime for path in self.run.glob("results/datasets/*.h5"))
         date = max([min(kept, default=0.0), *samples])
         for job in self.jobs:
-            fresh = self.fresh(job)
-            for path in (*job.outputs, *_times(job)):
-                source, place = self.unpacked / path, self.run / path
-                if place.is_file() and laid.get(path) == sha256_of(place):
+            fresh, places = self.fresh(job), [self.run / path for path in job.outputs]
+            there = [place.is_file() and sha256_of(place) for place in places]
+            if all(there) and there == [laid.get(path) for path in job.outputs]:
+                for place in places:
                     if fresh:
                         os.utime(place, (date, date))
                     else:
                         place.unlink()
-                        del laid[path]
-                elif fresh and source.is_file() and not place.exists():
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(source, place)
-                    os.utime(place, (date, date))
-                    laid[path] = sha256_of(place)
+            elif fresh and not any(there):
+                for path in (*job.outputs, *_times(job)):
+                    source, place = self.unpacked / path, self.run / path
+                    if source.is_file():
+                        place.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copyfile(source, place)
+                        os.utime(place, (date, date))
+                        laid[path] = sha256_of(place)
         if laid or note.is_file():
             note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(json.dumps(laid, indent=1), "utf-8")
@@ -345,7 +348,7 @@ def table(studies: Sequence[Study]) -> tuple[dict[tuple[str, str], str], list[st
         for artefact in study.keeps:
             state, reasons = study.state(artefact)
             rows[study.name, artefact] = state
-            more = [f"and {len(reasons) - SHOWN} rules more"] if len(reasons) > SHOWN else []
+            more = [f"and {len(reasons) - SHOWN} more"] if len(reasons) > SHOWN else []
             why = "<br>".join([*map(_short, reasons[:SHOWN]), *more])
             lines.append(f"| {study.name} | {artefact} | {state} | {why} |")
     return rows, lines
