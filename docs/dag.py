@@ -1,4 +1,6 @@
-"""The picture of the workflow in docs/extending.md, docs/dag.svg: `make dag`.
+"""The picture of the workflow in docs/extending.md, docs/dag.svg. To redraw it:
+
+    .venv/bin/python docs/dag.py
 
 Snakemake says which rule needs which (for the study `small`, which has downloads too), Graphviz
 draws it. docs/dag.dot is what was drawn: tests/test_dag.py holds it against today's rules.

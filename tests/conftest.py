@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
+import thoroughness
 from http_server import served
 from ntkcond.arrays.backend import Device
 from ntkcond.datasets.samples import Raw
@@ -31,6 +32,14 @@ TOGETHER = {
     "tests/run/test_digests.py": "ran", "tests/run/test_record.py": "ran",
     "tests/artefacts/test_figures.py": "ran", "tests/test_spot_check.py": "spot_check",
 }  # fmt: skip
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="many more cases: CONTRIBUTING.md")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    thoroughness.asked = config.option.thorough
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,5 +1,6 @@
 """Tests of the tests: mutmut changes the code at one place at a time, and a unit test must fail.
 
+    .venv/bin/python -m pip install "mutmut~=3.8.1"
     .venv/bin/python tests/mutants.py --a-module 18 --seed 1
     .venv/bin/python tests/mutants.py --slow --names ntkcond.ntk.rank.x_rank_bound__mutmut_10
 

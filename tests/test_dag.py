@@ -1,4 +1,4 @@
-"""The picture in docs/extending.md is that of the rules. Out of date? `make dag`."""
+"""The picture in docs/extending.md is that of the rules. Out of date? Run docs/dag.py."""
 
 import html
 import re

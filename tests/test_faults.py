@@ -3,8 +3,8 @@
 No result ever differs from that of an undisturbed run, and the same command finishes the work:
 after a kill of Snakemake itself once it is unlocked (`--unlock`), as it says.
 
-`make faults` does much of each, over every rule; a few are tried without. The numbers are
-NTKCOND_TEST_KILLS, NTKCOND_TEST_DISKS, NTKCOND_TEST_DAMAGES and NTKCOND_TEST_CONFIGS.
+`pytest --thorough -s tests/test_faults.py` does much of each, over every rule; a few are tried
+without.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.plan import config as settings
 from ntkcond.plan.graph import Graph
 from speech import write_corpus
+from thoroughness import how_many
 from workflow import (
     MADE,
     SMALL,
@@ -45,10 +46,10 @@ from workflow import (
     write_config,
 )
 
-KILLS, DISKS, DAMAGES, CONFIGS = (
-    int(os.environ.get(f"NTKCOND_TEST_{name}", few))
-    for name, few in {"KILLS": 5, "DISKS": 1, "DAMAGES": 1, "CONFIGS": 0}.items()
-)
+KILLS = how_many("KILLS", few=5, thorough=120)
+DISKS = how_many("DISKS", few=1, thorough=20)
+DAMAGES = how_many("DAMAGES", few=1, thorough=50)
+CONFIGS_IN_TURN = how_many("CONFIGS_IN_TURN", few=0, thorough=8)
 THOROUGH = KILLS > 5
 PATIENCE = 900  # seconds; no test needs as much: something hangs
 # What is killed while it is made: a file of each, and what is made from it.
@@ -586,11 +587,11 @@ WANTED = ["fig2", "fig3", "fig_width", "fig_architectures", "fig_descent", "fig_
 
 
 def test_configs_in_turn_in_one_folder_each_give_what_a_fresh_one_does(finished, project, tmp_path):
-    if not CONFIGS:
-        pytest.skip("takes minutes: make faults")
+    if not CONFIGS_IN_TURN:
+        pytest.skip("takes minutes: pytest --thorough tests/test_faults.py")
     targets = [f"results/{name}.pdf" for name in WANTED]
     different = []
-    for name, change in list(IN_TURN.items())[-CONFIGS:]:
+    for name, change in list(IN_TURN.items())[-CONFIGS_IN_TURN:]:
         config = {**SMALL, **change}
         write_config(project, config)
         snakemake(project, *targets)
@@ -607,5 +608,5 @@ def test_configs_in_turn_in_one_folder_each_give_what_a_fresh_one_does(finished,
             if made.get(path) != content
         ]
         assert planned(project, *targets) == {}
-    print(f"\n{CONFIGS} configs in turn, {len(different)} differences")
+    print(f"\n{CONFIGS_IN_TURN} configs in turn, {len(different)} differences")
     assert different == []

@@ -1,13 +1,12 @@
 """Raw files at large, damaged at random: each is read whole or refused in one line that names it,
 and nothing else is written.
 
-`make fuzz` damages 400 of each format; NTKCOND_TEST_FILES sets another number.
+`pytest --thorough` damages 400 of each format.
 """
 
 import argparse
 import gzip
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -25,8 +24,9 @@ from ntkcond.run.errors import UserError
 from ntkcond.steps import corpus as corpus_step
 from ntkcond.steps import dataset as dataset_step
 from speech import SUBSET, write_corpus
+from thoroughness import how_many
 
-FILES = int(os.environ.get("NTKCOND_TEST_FILES", 15))
+FILES = how_many("FILES", few=15, thorough=400)
 X = np.arange(60.0).reshape(12, 5)
 Y = np.arange(12) % 3
 ALPHABET = np.frombuffer(b" \n\t-+.,0123456789abcLx(){}[]'", np.uint8)

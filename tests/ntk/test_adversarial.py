@@ -1,6 +1,6 @@
 """No certificate is false, on cases that are meant to break one (`adversarial`).
 
-Other draws: NTKCOND_TEST_SEED=7 NTKCOND_TEST_CASES=100000 pytest -s tests/ntk/test_adversarial.py
+Other draws: NTKCOND_TEST_SEED=7 pytest --thorough -s tests/ntk/test_adversarial.py
 """
 
 import dataclasses
@@ -14,8 +14,9 @@ from adversarial import CHEAP, KINDS, judged
 
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk import infinite_width, of_module, perturbation, rounding, spectrum
+from thoroughness import how_many
 
-CASES = int(os.environ.get("NTKCOND_TEST_CASES", 560))
+CASES = how_many("CASES", few=560, thorough=100_000)
 SEED = int(os.environ.get("NTKCOND_TEST_SEED", 0))
 PRICE = 0.05  # of verdicts that could have been resolved
 # Neurons of one layer 10³⁰⁰ apart, where bounds by norms say nothing; and nothing but kinks

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 
 import extended_precision
 import mpmath
@@ -19,6 +18,7 @@ from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run.errors import UserError
 from small_networks import mlp
+from thoroughness import how_many
 
 # φ in degrees at θ_in = 1, 5, 30, 60, 90, computed independently of this package
 PHI = {
@@ -86,8 +86,8 @@ def test_infinite_width_ntk_has_the_norms_and_angles_of_the_theorem():
     assert np.arccos(cosine) == pytest.approx(float(gradient_angle(theta, mlp("relu", 3))))
 
 
-# of each homogeneous activation; a twelfth of them of others. `make precision`: 2,500
-CASES = int(os.environ.get("NTKCOND_TEST_CASES", 60))
+# of each homogeneous activation; a twelfth of them of others
+KERNELS = how_many("KERNELS", few=60, thorough=2500)
 
 
 def of_norm_1(x):
@@ -119,7 +119,7 @@ def random_case(rng, name):
 def test_entries_and_smallest_eigenvalue_are_within_their_bounds(name):
     """Of the same float32 inputs in 50 digits."""
     rng = np.random.default_rng(list(name.encode()))
-    cases = CASES if name in CLOSED else max(6, CASES // 12)
+    cases = KERNELS if name in CLOSED else max(6, KERNELS // 12)
     entries, eigenvalues, resolved = [], [], 0
     for _ in range(cases):
         x, depth = random_case(rng, name)

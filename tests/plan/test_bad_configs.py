@@ -1,7 +1,6 @@
 """Configs at large: each passes the check at the start, or gets one line that names the setting.
 
-`make fuzz` tries 2,000 in this process, and 50 in a real dry run; NTKCOND_TEST_CONFIGS and
-NTKCOND_TEST_DRY_RUNS set other numbers.
+`pytest --thorough` tries 2,000 in this process, and 50 others in real dry runs.
 """
 
 import contextlib
@@ -29,10 +28,11 @@ from ntkcond.plan import question
 from ntkcond.plan.schema import SCHEMA
 from ntkcond.plan.workflow import FIRST, Plan
 from ntkcond.run.errors import UserError
+from thoroughness import how_many
 from workflow import ROOT, copy_of_the_project, snakemake
 
-CONFIGS = int(os.environ.get("NTKCOND_TEST_CONFIGS", 60))
-DRY_RUNS = int(os.environ.get("NTKCOND_TEST_DRY_RUNS", 2))
+CONFIGS = how_many("CONFIGS", few=60, thorough=2000)
+DRY_RUNS = how_many("DRY_RUNS", few=2, thorough=50)
 VERSION = importlib.metadata.version("ntkcond")
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 MANY = {"derandomize": True, "deadline": None, "database": None, "print_blob": False}

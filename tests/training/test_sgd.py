@@ -22,7 +22,7 @@ from ntkcond.training.history import MEASURES, Epoch, History
 from ntkcond.training.sgd import Model, Run
 from small_networks import drawn, mlp
 
-KILLS = int(os.environ.get("NTKCOND_TEST_KILLS", "3"))
+KILLS = int(os.environ.get("NTKCOND_TEST_TRAINING_KILLS", "3"))
 FEATURES, WIDTH, CLASSES, SAMPLES, TESTS = 7, 32, 3, 50, 20
 
 
