@@ -9,7 +9,8 @@ from snakemake.utils import update_config
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES
-from ntkcond.jobs import sweep
+from ntkcond.jobs import sgd, sweep
+from ntkcond.jobs.step import DataSet
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.plan.config import (
     check,
@@ -27,7 +28,7 @@ from ntkcond.training.sgd import CONVENTIONS, LOSSES
 from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-OVERLAYS = sorted((ROOT / "config").glob("*.yaml"))
+STUDIES = sorted((ROOT / "studies").glob("*/config.yaml"))
 
 
 def changed(path: str, value: object) -> dict:
@@ -45,11 +46,32 @@ def test_the_default_is_allowed():
     check(DEFAULT, ROOT)
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
-def test_the_overlays_are_allowed(overlay):
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name)
+def test_the_studies_are_allowed(study):
     config = copy.deepcopy(DEFAULT)
-    update_config(config, yaml.safe_load(overlay.read_text("utf-8")))
-    check(config, ROOT)
+    update_config(config, yaml.safe_load(study.read_text("utf-8")))
+    assert check(config, ROOT).keep
+
+
+def test_what_is_kept_is_an_artefact():
+    with pytest.raises(UserError, match=r"keep: 'fig22' is not an artefact.*'fig2'"):
+        check(changed("keep", ["fig22"]), ROOT)
+
+
+def test_learning_rates_may_be_of_each_depth():
+    def data(depths: list[int]) -> DataSet:
+        config = changed("training.learning_rates", {1: [64, 4], 3: [32]})
+        config["datasets"]["digits"]["training"] = None
+        complete(config)
+        config["training"]["depths"] = depths
+        return data_set(check(config, ROOT), "digits")
+
+    assert sgd.settings(data([1, 3]), "1")["learning_rates"] == [4, 64]
+    assert sgd.settings(data([1, 3]), "3")["learning_rates"] == [32]
+    with pytest.raises(UserError, match="learning_rates: has none for digits at depth 2"):
+        data([1, 2, 3])
+    with pytest.raises(UserError, match=r"training\.learning_rates\.1: \[\] is not allowed"):
+        check(changed("training.learning_rates", {1: []}), ROOT)
 
 
 def swept(config: dict, name: str, dataset: str, network: str) -> dict:
@@ -356,9 +378,9 @@ def test_sizes_can_be_text_as_from_the_command_line():
     assert data_set(typed(config), "mnist_512").samples == 512
 
 
-def test_the_overlay_of_whole_data_sets_has_its_sizes_in_order():
+def test_the_study_of_whole_data_sets_has_its_sizes_in_order():
     config = copy.deepcopy(DEFAULT)
-    update_config(config, yaml.safe_load((ROOT / "config/whole.yaml").read_text("utf-8")))
+    update_config(config, yaml.safe_load((ROOT / "studies/whole/config.yaml").read_text("utf-8")))
     whole = check(config, ROOT)
     sizes = [2**k for k in range(9, 16)]
     mnist = [*(f"mnist_{n}" for n in sizes), "mnist"]
