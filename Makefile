@@ -34,7 +34,9 @@ docs: report $(TESTED)
 # First the samples that jobs still need, as far as the network has them: figures say what they lack.
 DATA ?= data
 STUDY := .venv/bin/snakemake -s studies/Snakefile --cores $(CORES)
+STUDIES := $(notdir $(patsubst %/config.yaml,%,$(wildcard studies/*/config.yaml)))
 study: $(READY)
+	@$(if $(filter $(NAME),$(STUDIES)),,$(error make study NAME=…: one of $(STUDIES)))
 	-$(STUDY) $(NAME)_samples --keep-going --config data_dir=$(DATA)
 	$(STUDY) $(NAME) --config data_dir=$(DATA)
 

@@ -159,6 +159,13 @@ def test_a_damaged_archive_is_named(clone):
     assert "ntkcond: studies/full_size/jobs.tar.xz: damaged" in done.stderr
 
 
+def test_a_study_that_there_is_not(clone):
+    done = run(clone, "ntkcond.studies", "states", "fullsize", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ntkcond: studies/fullsize: no such study. ")
+    assert "full_size" in done.stderr
+
+
 def test_a_spot_check_tells_equal_results_of_older_code(clone):
     module = clone / "src/ntkcond/ntk/empirical.py"
     module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")

@@ -6,10 +6,10 @@
     python -m ntkcond.studies keep full_size     keeps what was made so far
 
 A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
-jobs.tar.xz with the small files of its jobs (all but samples and kernels, without lists of all
-eigenvalues), their logs and Snakemake's records of their time. studies/Snakefile lays in runs/NAME
-what is up to date of these, and Snakemake makes the rest. Exit status: 1 if an artefact is out of
-date."""
+jobs.tar.xz with the small files of its jobs (all but samples and kernels, without eigenvectors
+and lists of all eigenvalues), their logs and Snakemake's records of their time. studies/Snakefile
+lays in runs/NAME what is up to date of these, and Snakemake makes the rest. Exit status: 1 if an
+artefact is out of date."""
 
 import argparse
 import copy
@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ntkcond import predict
+from ntkcond.jobs.kinds import require_known
 from ntkcond.jobs.registry import STEPS
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
@@ -40,7 +41,7 @@ from ntkcond.run.record import read
 FOLDER, RUNS = Path("studies"), Path("runs")
 ARCHIVE = "jobs.tar.xz"
 CHECKED = {"spectrum": "--spectra", "closest_pair": "--angles", "sgd": "--training"}
-LARGE = ("eigenvalues", "nonzero_eigenvalues")  # which no artefact reads
+LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
 )  # fmt: skip
@@ -362,6 +363,8 @@ def main(arguments: argparse.Namespace) -> bool:
     """Whether nothing is out of date."""
     if not FOLDER.is_dir():
         raise UserError(f"{Path.cwd()}: has no folder studies. Run this in the project's folder")
+    for name in arguments.names:
+        require_known(name, all_names(), f"{FOLDER / name}: no such study.")
     studies = [Study(name) for name in arguments.names or all_names()]
     if arguments.command != "states":
         for study in studies:
