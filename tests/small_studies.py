@@ -28,7 +28,7 @@ TINY = {
 LARGE = ("claims", "costs")  # which need every artefact
 OVER = {  # settings that a study is about
     "whole": {
-        "datasets": {"mnist": {"samples": 80, "block": "all"}},
+        "datasets": {"mnist": {"samples": [40, 80], "block": "all"}},
         "figures": {"fig2": ["mnist"]},
     },
     "table_1": {"training": {"learning_rates": {1: [8]}, "stop_below": 0.001}},
