@@ -209,6 +209,14 @@ def _order(name: str) -> tuple[bool, bool, bool, str]:
     return name.startswith(OURS), name.startswith("newest"), name[0].isalpha(), name
 
 
+def _with_texts(numbers: pd.DataFrame) -> pd.DataFrame:
+    """As `table` gave them: read from a CSV, an empty text is missing."""
+    texts = numbers.columns.difference(["p", "difference"])
+    return numbers.astype({"difference": "Int64"}).assign(
+        **{name: numbers[name].astype(object).fillna("").astype(str) for name in texts}
+    )
+
+
 def _named(numbers: pd.DataFrame) -> pd.DataFrame:
     """With columns name, id and difference, and instead, what the numbers say."""
     known = ~numbers.overall.isin([HOLDS, UNCONTRADICTED]) | numbers.difference.notna()
@@ -246,7 +254,7 @@ def _summary(numbers: pd.DataFrame) -> str:
 def markdown(numbers: pd.DataFrame) -> str:
     """A summary of the verdicts, a table of the claims of each kind, and the measurements of
     each."""
-    numbers = _named(numbers)
+    numbers = _named(_with_texts(numbers))
     claims = numbers.drop_duplicates("id")
     lines = [
         f"# The paper's claims, one by one\n\n{INTRODUCTION}\n",
@@ -281,8 +289,8 @@ def _grid(head: list[str], rows: pd.DataFrame) -> list[str]:
 
 def html(numbers: pd.DataFrame) -> str:
     """The same as one page for the report: the claims of each kind, then every measurement."""
+    numbers = _named(_with_texts(numbers))
     summary = _summary(numbers).replace("**", "")
-    numbers = _named(numbers)
     columns = {
         "name": "", "claim": "the paper says", "source": "where", "overall": "verdict",
         "instead": "what the numbers say",
