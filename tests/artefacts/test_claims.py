@@ -14,6 +14,7 @@ from ntkcond.artefacts import (
     fig_activations,
     fig_infinite_depth,
     fig_weight_scale,
+    output,
     interval,
 )
 from ntkcond.artefacts.claims import (
@@ -888,6 +889,13 @@ def theory() -> pd.DataFrame:
         "fig_activations": fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),
     }
     return claims.table(**tables)
+
+
+def test_texts_are_the_same_from_the_csv_alone(theory, tmp_path):
+    theory.to_csv(tmp_path / "claims.csv", index=False)
+    numbers, _ = output.read(tmp_path / "claims.csv")
+    assert claims.markdown(numbers) == claims.markdown(theory)
+    assert claims.html(numbers) == claims.html(theory)
 
 
 def test_the_verdicts_on_theory(theory):
