@@ -14,8 +14,8 @@ from ntkcond.artefacts import (
     fig_activations,
     fig_infinite_depth,
     fig_weight_scale,
-    output,
     interval,
+    output,
 )
 from ntkcond.artefacts.claims import (
     conditioning,
