@@ -167,14 +167,21 @@ def test_a_study_that_there_is_not(clone):
 
 
 def test_a_spot_check_tells_equal_results_of_older_code(clone):
-    module = clone / "src/ntkcond/ntk/empirical.py"
-    module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")
+    def change(name: str) -> None:
+        module = clone / f"src/ntkcond/{name}.py"
+        module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")
+
+    change("steps/spectra")
     state, why = states(clone, "full_size")["full_size", "fig2"]
-    assert state == "out of date" and "kernel × 3: code ntk.empirical changed" in why
+    assert state == "out of date" and why == "spectrum × 3: code steps.spectra changed"
     snakemake(clone, "full_size_checks")
     assert states(clone, "full_size")["full_size", "fig2"] == (
         "of older code, spot-checked equal", why
     )  # fmt: skip
     check = clone / "studies/full_size/checks/mnist.csv"
-    check.write_text(check.read_text("utf-8").replace(",True\n", ",False\n", 1), "utf-8")
+    text = check.read_text("utf-8")
+    check.write_text(text.replace(",True\n", ",False\n", 1), "utf-8")
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"
+    check.write_text(text, "utf-8")
+    change("ntk/measure")  # of a sweep, which no spot check runs
     assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"
