@@ -21,7 +21,7 @@ import pandas as pd
 from ntkcond.artefacts import costs
 
 PROJECT = Path(__file__).parents[1]
-STEPS = ("kernel", "spectrum", "closest_pair", "sweep", "descent", "sgd", "artefact")
+STEPS = ("kernel", "spectrum", "closest_pair", "sweep", "descent", "sgd", "table", "drawing")
 
 
 def seconds(command: list[str], repeats: int) -> tuple[float, float]:

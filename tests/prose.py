@@ -49,13 +49,18 @@ Value = float | str | Quantity
 
 # Texts
 
+GENERATED = re.compile(r"<!-- states:.*?<!-- end of states -->", re.S)
+
 
 def pages() -> dict[str, str]:
     """The prose of README, docs and every other page of git, and of the captions, by name."""
     folders = (".", "docs", "config", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
     paths += [ROOT / f"{folder}/README.md" for folder in ("data", "results", "studies")]
-    texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+    texts = {
+        path.relative_to(ROOT).as_posix(): GENERATED.sub("", path.read_text("utf-8"))
+        for path in paths
+    }
     captions = {f"caption of {name}": spec.caption for name, spec in SPECS.items()}
     return {name: prose(text) for name, text in (texts | captions).items()}
 

@@ -569,7 +569,7 @@ def test_every_line_of_the_page_is_tried_and_every_module_is_on_it():
     page = (ROOT / "docs/caching.md").read_text("utf-8")
     used = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
     named_together = {
-        *NO_NUMBERS, *NOT_USED, "predict.py", "why.py", "datasets/digits.py",
+        *NO_NUMBERS, *NOT_USED, "predict.py", "studies.py", "why.py", "datasets/digits.py",
         "datasets/synthetic.py",
         *(f"steps/{name}.py" for name in COMPUTING),
         *(f"artefacts/{name}.py" for name in SPECS),

@@ -61,7 +61,7 @@ def test_every_artefact_has_a_section_and_a_caption(page):
         path for groups in sections.values() for group in groups.values() for path in group
     } == (set(shown))
     for path, entry in shown.items():
-        assert code_of("artefact", f"ntkcond.artefacts.{Path(path).stem}") in entry["caption"]
+        assert code_of("table", f"ntkcond.artefacts.{Path(path).stem}:table") in entry["caption"]
         assert re.search(r"pandas \d+\.\d+", entry["caption"])
         assert "paper" in entry["caption"]
 

@@ -189,7 +189,7 @@ def test_no_step_takes_an_input_that_was_made_with_other_settings(project):
     words = (
         f"spectrum --dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32"
         f" --width 25 --kernel {kernel}",
-        f"artefact --artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
+        f"table --artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
     )
     for step, said in zip(words, ("width 24, not 25", "depth 2, not 3"), strict=True):
         by_hand = subprocess.run(

@@ -19,7 +19,7 @@ from ntkcond.plan.schema import SCHEMA
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SHOWN = (
-    "*.md", "*.cff", "*.yaml", "LICENSE", "*/README.md", "docs", "config", "profiles",
+    "*.md", "*.cff", "*.yaml", "LICENSE", "*/README.md", "docs", "config", "studies", "profiles",
     "tests/reference",
 )  # fmt: skip
 OF_RESULTS = ("*.png", "*.pdf", "*.csv", "*.md", "report.html")

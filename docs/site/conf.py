@@ -19,7 +19,7 @@ root_doc = "index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 include_patterns = [
     "*.md", "gallery.rst", "*/README.md", "docs/*.md",
-    "docs/**/README.md", "studies/**.md", "docs/site/library.rst",
+    "docs/**/README.md", "studies/*.md", "studies/*/*.md", "docs/site/library.rst",
     "results/*.md",
 ]  # fmt: skip
 

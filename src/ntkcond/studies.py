@@ -27,12 +27,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ntkcond import predict
 from ntkcond.jobs.kinds import require_known
 from ntkcond.jobs.registry import STEPS
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Difference, Freshness
 from ntkcond.plan.graph import Graph, Job
+from ntkcond.predict import report
 from ntkcond.run.digests import code_digests, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, replacing, write_hdf5
@@ -151,17 +151,18 @@ class Study:
         note = self.run / "laid_out.json"
         laid = json.loads(note.read_text("utf-8")) if note.is_file() else {}
         kept = (path.stat().st_mtime for path in map(Path, self.kept) if path.is_file())
-        samples = (path.stat().st_mtime for path in self.run.glob("results/datasets/*.h5"))
-        date = max([min(kept, default=0.0), *samples])
+        made = (path.stat().st_mtime for path in self.run.glob("results/datasets/*.h5"))
+        samples = max(made, default=0.0)
+        date = max(min(kept, default=0.0), samples)
         for job in self.jobs:
             fresh, places = self.fresh(job), [self.run / path for path in job.outputs]
             there = [place.is_file() and sha256_of(place) for place in places]
             if all(there) and there == [laid.get(path) for path in job.outputs]:
                 for place in places:
-                    if fresh:
-                        os.utime(place, (date, date))
-                    else:
+                    if not fresh:
                         place.unlink()
+                    elif place.stat().st_mtime < samples:
+                        os.utime(place, (samples, samples))
             elif fresh and not any(there):
                 for path in (*job.outputs, *_times(job)):
                     source, place = self.unpacked / path, self.run / path
@@ -273,7 +274,7 @@ class Study:
             print(f"{self.name}: all is kept and up to date")
             return
         print(f"{self.name}:")
-        predict.report(freshness.graph, jobs)
+        report(freshness.graph, jobs)
         print(missing.in_words(graph, left_out))
 
     def state(self, artefact: str) -> tuple[str, list[str]]:

@@ -12,7 +12,16 @@ import torch
 from ntkcond.arrays.backend import add_product, put, thread_count, to_numpy, triangular_factor
 from one_device import OneDevice
 
-COMPUTING = ("kernel", "spectrum", "closest_pair", "sweep", "descent", "artefact", "dataset")
+COMPUTING = (
+    "kernel",
+    "spectrum",
+    "closest_pair",
+    "sweep",
+    "descent",
+    "drawing",
+    "table",
+    "dataset",
+)
 
 
 @pytest.mark.parametrize("step", COMPUTING)

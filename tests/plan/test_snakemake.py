@@ -51,7 +51,7 @@ def test_a_missing_picture_hides_no_other_change(project):
     delete("results/fig4.png")(project)
     assert planned(project, "results/fig4.pdf") == {}
     code("artefacts/style.py")(project)
-    assert planned(project, "results/fig4.pdf") == {"fig4": 1}
+    assert planned(project, "results/fig4.pdf") == {"draw_fig4": 1}
 
 
 def test_touch_accepts_results_as_they_are(project):
@@ -66,9 +66,9 @@ def test_touch_accepts_results_as_they_are(project):
 
 
 def test_force_options(project):
-    assert planned(project, "results/fig4.pdf", "-f") == {"fig4": 1}
+    assert planned(project, "results/fig4.pdf", "-f") == {"draw_fig4": 1}
     assert planned(project, FIG2, "-F")["kernel"] == KERNELS
-    assert planned(project, "-R", "fig4") == {"fig4": 1, "costs": 1}
+    assert planned(project, "-R", "fig4") == {"fig4": 1, "draw_fig4": 1, "costs": 1}
 
 
 def test_until_and_omit_from(project):
@@ -156,8 +156,8 @@ def test_why_answers_for_one_file(project):
     assert fresh.returncode == 0, fresh.stderr
     assert fresh.stdout.startswith("results/fig2.pdf is up to date. It was made with:")
     for part in (
-        "step: artefact",
-        "results/conditioning.csv",
+        "step: drawing",
+        "results/fig2.csv",
         "artefacts.fig2",
         "matplotlib 3.",
     ):
@@ -373,7 +373,9 @@ def test_predict_counts_the_jobs_that_would_run(project):
         jobs = {rule: int(words[1]) for rule, words in rows.items() if rule != "in"}
         assert jobs == planned(project, FIG2, "--config", setting_)
         assert int(rows["in"][2]) == sum(jobs.values())
-    delete(KERNEL.replace("kernels", "spectra"), "results/conditioning.csv", FIG2)(project)
+    delete(
+        KERNEL.replace("kernels", "spectra"), "results/conditioning.csv", "results/fig2.csv", FIG2
+    )(project)
     assert predicted()["spectrum"][:2] == ["spectrum", "1"]
     assert {rule for rule in predicted() if rule != "in"} == planned(project, FIG2).keys()
     wrong = ask("predict", project, FIG2, "--config", "widht=3")

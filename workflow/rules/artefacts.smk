@@ -25,11 +25,12 @@ for name, spec in plan.specs.items():
             inputs=plan.artefact_inputs(name),
             about=plan.about(name),
             name=name,
+            first=lambda wildcards, output: output[0],
         message:
             spec.title
         shell:
             "python -m ntkcond.steps.table --artefact {params.name} {params.settings:q}"
-            " {params.inputs:q} --output {output[0]} --log {log}"
+            " {params.inputs:q} --output {params.first} --log {log}"
 
 
 for rule_name, name in plan.drawings.items():
@@ -55,8 +56,9 @@ for rule_name, name in plan.drawings.items():
             versions=plan.versions(rule_name),
             about=plan.about(name),
             name=name,
+            first=lambda wildcards, output: output[0],
         message:
             "draw {params.name}"
         shell:
             "python -m ntkcond.steps.drawing --artefact {params.name} {params.settings:q}"
-            " --table {input.table} --output {output[0]} --log {log}"
+            " --table {input.table} --output {params.first} --log {log}"
