@@ -150,26 +150,27 @@ class Study:
         again."""
         note = self.run / "laid_out.json"
         laid = json.loads(note.read_text("utf-8")) if note.is_file() else {}
-        kept = (path.stat().st_mtime for path in map(Path, self.kept) if path.is_file())
-        made = (path.stat().st_mtime for path in self.run.glob("results/datasets/*.h5"))
-        samples = max(made, default=0.0)
-        date = max(min(kept, default=0.0), samples)
+        kept = (path.stat().st_mtime_ns for path in map(Path, self.kept) if path.is_file())
+        made = (path.stat().st_mtime_ns for path in self.run.glob("results/datasets/*.h5"))
+        samples = max(made, default=0)
+        date = max(min(kept, default=0), samples)
         for job in self.jobs:
             fresh, places = self.fresh(job), [self.run / path for path in job.outputs]
             there = [place.is_file() and sha256_of(place) for place in places]
             if all(there) and there == [laid.get(path) for path in job.outputs]:
-                for place in places:
+                times = (self.run / path for path in _times(job))  # whose dates count as well
+                for place in (*places, *(place for place in times if place.is_file())):
                     if not fresh:
                         place.unlink()
-                    elif place.stat().st_mtime < samples:
-                        os.utime(place, (samples, samples))
+                    elif place.stat().st_mtime_ns < samples:
+                        os.utime(place, ns=(samples, samples))
             elif fresh and not any(there):
                 for path in (*job.outputs, *_times(job)):
                     source, place = self.unpacked / path, self.run / path
                     if source.is_file():
                         place.parent.mkdir(parents=True, exist_ok=True)
                         shutil.copyfile(source, place)
-                        os.utime(place, (date, date))
+                        os.utime(place, ns=(date, date))
                         laid[path] = sha256_of(place)
         if laid or note.is_file():
             note.parent.mkdir(parents=True, exist_ok=True)
