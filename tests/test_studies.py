@@ -1,5 +1,7 @@
 """Studies: made by the rules of the workflow, kept in git, and known to be fresh in a new clone."""
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -151,6 +153,23 @@ def test_a_kept_file_that_was_edited_is_named(clone, file):
     assert state == "out of date" and f"{file} was changed" in why
 
 
+def test_a_kept_picture_that_is_gone_is_named(clone):
+    (clone / "studies/full_size/fig2.png").unlink()
+    assert states(clone, "full_size")["full_size", "fig2"] == ("out of date", "fig2.png is missing")
+
+
+def test_older_results_of_a_run_do_not_replace_what_is_kept(kept, clone):
+    """Of a run before this clone had what is kept now."""
+    shutil.copytree(kept / "runs/full_size", clone / "runs/full_size")
+    before = {p: p.read_bytes() for p in (clone / "studies/full_size").rglob("*") if p.is_file()}
+    table = clone / "runs/full_size/results/fig2.csv"
+    table.write_text(table.read_text("utf-8").replace("relu", "gelu"), "utf-8")
+    edit(clone / "runs/full_size/results/provenance/draw_fig2.json", '"format": 1', '"format": 0')
+    run(clone, "ntkcond.studies", "keep", "full_size")
+    assert {path: path.read_bytes() for path in before} == before
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
+
+
 def test_a_damaged_archive_is_named(clone):
     archive = clone / "studies/full_size/jobs.tar.xz"
     archive.write_bytes(archive.read_bytes()[:-40])
@@ -178,10 +197,34 @@ def test_a_spot_check_tells_equal_results_of_older_code(clone):
     assert states(clone, "full_size")["full_size", "fig2"] == (
         "of older code, spot-checked equal", why
     )  # fmt: skip
-    check = clone / "studies/full_size/checks/mnist.csv"
-    text = check.read_text("utf-8")
-    check.write_text(text.replace(",True\n", ",False\n", 1), "utf-8")
+    checks = clone / "studies/full_size/checks"
+    record = json.loads((checks / "provenance/mnist.json").read_text("utf-8"))
+
+    def is_equal_with(text: str, **entries: object) -> bool:
+        """Another table, or a check that was made otherwise; its sha256 is right."""
+        (checks / "mnist.csv").write_text(text, "utf-8")
+        files = {"mnist.csv": hashlib.sha256(text.encode()).hexdigest()}
+        other = {"record": {**record["record"], **entries}, "files": files}
+        (checks / "provenance/mnist.json").write_text(json.dumps(other), "utf-8")
+        return states(clone, "full_size")["full_size", "fig2"][0] != "out of date"
+
+    text = (checks / "mnist.csv").read_text("utf-8")
+    assert is_equal_with(text)
+    assert not is_equal_with(text.replace(",True\n", ",False\n", 1))
+    assert not is_equal_with(text.partition("\n")[0] + "\n")  # nothing compared
+    inputs, versions = record["record"]["inputs"], record["record"]["versions"]
+    assert not is_equal_with(text, versions={**versions, "numpy": "1.0"})
+    for option in inputs:  # of other samples, of other kept files
+        other = dict.fromkeys(inputs[option], "0123456789ab")
+        assert not is_equal_with(text, inputs={**inputs, option: other})
+    assert is_equal_with(text)
+    with (checks / "mnist.csv").open("a") as edited:
+        edited.write(" ")
     assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"
-    check.write_text(text, "utf-8")
+    assert is_equal_with(text)
+    change("datasets/digits")  # which may give other samples than those of the check
+    assert not is_equal_with(text)
+    snakemake(clone, "full_size_checks")
+    assert states(clone, "full_size")["full_size", "fig2"][0] != "out of date"
     change("ntk/measure")  # of a sweep, which no spot check runs
     assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"

@@ -8,7 +8,7 @@
 A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
 jobs.tar.xz with the small files of its jobs (all but samples and kernels, without eigenvectors
 and lists of all eigenvalues), their logs and Snakemake's records of their time. studies/Snakefile
-lays in runs/NAME what is up to date of these, and Snakemake makes the rest. Exit status: 1 if an
+lays in runs/NAME what is up to date of these, and Snakemake makes the rest. Exit status: 3 if an
 artefact is out of date."""
 
 import argparse
@@ -36,7 +36,7 @@ from ntkcond.predict import report
 from ntkcond.run.digests import code_digests, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, replacing, write_hdf5
-from ntkcond.run.record import read
+from ntkcond.run.record import digest, files_of, read, record
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 ARCHIVE = "jobs.tar.xz"
@@ -221,37 +221,53 @@ class Study:
         return list(map(" ".join, code_digests("ntkcond.steps.spot_check").items()))
 
     def checked(self, dataset: str) -> bool:
-        """Whether today's code gave what is kept, in a spot check that is kept."""
-        place = self.folder / f"checks/{dataset}.csv"
+        """Whether a spot check that is kept is of the very files that are kept, by today's code,
+        packages and samples, and finds no difference."""
+        place, freshness = self.folder / f"checks/{dataset}.csv", self.freshness
         made_with = read(place)
-        today = code_digests("ntkcond.steps.spot_check")
-        if not made_with or made_with["code"] != today:
+        if not made_with or files_of(place).get(place.name) != sha256_of(place):
+            return False
+        samples = STEPS["dataset"].path.format(dataset=dataset)
+        inputs = {"dataset": {samples: freshness.digest_of(samples)}}
+        for job in self.jobs:
+            path = job.outputs[0]
+            if job.wildcards.get("dataset") == dataset and job.rule in CHECKED:
+                kept = freshness.record(path)
+                option = CHECKED[job.rule].removeprefix("--")
+                inputs.setdefault(option, {})[path] = digest(kept) if kept else ""
+        today = record(["ntkcond.steps.spot_check"], {}, inputs)
+        if any(made_with[key] != today[key] for key in ("code", "versions", "format", "inputs")):
             return False
         with place.open(encoding="utf-8", newline="") as file:
-            return all(row["agrees"] == "True" for row in csv.DictReader(file))
+            agree = [row["agrees"] == "True" for row in csv.DictReader(file)]
+        return bool(agree) and all(agree)
 
     def keep(self) -> None:
-        """Copies artefacts and checks from `run`; adds what its jobs left so far to the archive.
-        What is only kept stays."""
+        """Copies checks and artefacts from `run`; adds to the archive what its jobs left so far:
+        only what is up to date there replaces what is kept."""
         self.unpack()
-        made = {self.run / "results" / name: name for name in self.files}
-        checks = self.run.glob("checks/**/*.*")
-        made |= {path: path.relative_to(self.run).as_posix() for path in checks}
-        for path, name in made.items():
-            if path.is_file():
-                with replacing(self.folder / name) as temporary:
-                    shutil.copyfile(path, temporary)
         graph = self.graph(self.run)
         freshness = Freshness(graph.without(missing.left_out(graph)))
         jobs = _all(job for name in self.keeps for job in self._survey(freshness, name))
+        made = {path: path.relative_to(self.run) for path in self.run.glob("checks/**/*.*")}
         members: dict[str, bytes] = {}
         for job in jobs:
-            results = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
-            for path in (*results, *_times(job)):
-                places = [place / path for place in (self.run, self.unpacked)]
-                there = [place for place in places if place.is_file()]
-                if there and path.removeprefix("results/") not in self.files:
+            places = [self.run, self.unpacked]
+            if freshness.differences(job):
+                places.reverse()
+            archived = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
+            if Path(job.outputs[0]).name in self.files:
+                archived = ()
+                for path in job.outputs if places[0] == self.run else ():
+                    if (self.run / path).is_file():
+                        made[self.run / path] = Path(path).relative_to("results")
+            for path in (*archived, *_times(job)):
+                there = [place / path for place in places if (place / path).is_file()]
+                if there:
                     members[path] = _stripped(there[0])
+        for path, kept in made.items():
+            with replacing(self.folder / kept) as temporary:
+                shutil.copyfile(path, temporary)
         with (
             replacing(self.folder / ARCHIVE) as temporary,
             tarfile.open(temporary, "w:xz", preset=9) as tar,
@@ -282,9 +298,11 @@ class Study:
         """Of a kept artefact, and why."""
         freshness = self.freshness
         *_, last = jobs = freshness.graph.artefact(artefact)
-        if not all(freshness.graph.at(path).is_file() for job in jobs for path in job.outputs[:1]):
+        files = [path for job in jobs for path in job.outputs]
+        gone = [Path(path).name for path in files if not freshness.graph.at(path).is_file()]
+        if len(gone) == len(files):
             return MISSING, []
-        reasons = freshness.reasons(last)
+        reasons = freshness.reasons(last) + [f"{name} is missing" for name in gone]
         if not reasons:
             return FRESH, []
         upstream = freshness.survey(last)
@@ -294,7 +312,7 @@ class Study:
             for one in freshness.differences(job)
         )
         datasets = {job.wildcards["dataset"] for job in upstream if job.rule in CHECKED}
-        equal = harmless and datasets and all(map(self.checked, datasets))
+        equal = harmless and not gone and datasets and all(map(self.checked, datasets))
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
 
@@ -423,6 +441,6 @@ if __name__ == "__main__":
         help="the states into studies/README.md and the pages that show kept figures",
     )
     try:
-        sys.exit(0 if main(options.parse_args()) else 1)
+        sys.exit(0 if main(options.parse_args()) else 3)
     except UserError as error:
         sys.exit(f"ntkcond: {error}")

@@ -96,8 +96,8 @@ def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool
 
 
 def by_number(number: Kind, item: Kind, or_must: str) -> Kind:
-    """A value of one kind, or one for each of some numbers."""
-    entries = {"patternProperties": {"^[0-9]+$": item.schema}, "additionalProperties": False}
+    """A value of one kind, or one for each of some numbers from 1 on."""
+    entries = {"patternProperties": {"^[1-9][0-9]*$": item.schema}, "additionalProperties": False}
     schema = {"anyOf": [item.schema, {"type": "object", "minProperties": 1, **entries}]}
 
     def allows(value: Any) -> bool:

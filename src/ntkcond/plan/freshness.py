@@ -106,7 +106,7 @@ class Freshness:
             )
         return self._records[path]
 
-    def _digest_of(self, path: str) -> str:
+    def digest_of(self, path: str) -> str:
         """Of the record that a result has, or will have once it is rebuilt."""
         job = self.graph.maker_of(path)
         made_with = self.record(path)
@@ -117,7 +117,7 @@ class Freshness:
     def _expected(self, job: Job) -> dict:
         """The record that the job's outputs would get today, computed once."""
         if job not in self._today:
-            self._today[job] = self.graph.expected(job, self._digest_of)
+            self._today[job] = self.graph.expected(job, self.digest_of)
             before = self.record(job.outputs[-1])
             if job.folder and not job.folder.exists() and before:  # nobody can tell
                 self._today[job]["inputs"] |= before["inputs"]

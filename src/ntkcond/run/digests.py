@@ -28,14 +28,8 @@ from typing import Generic, TypeVar
 Answer = TypeVar("Answer", str, bool)
 PACKAGE = "ntkcond"
 SOURCE = Path(__file__).parents[1]
-NO_NUMBERS = (
-    "jobs",
-    "plan",
-    "predict",
-    "run",
-    "studies",
-    "why",
-)  # folders and modules of the package
+# Folders and modules of the package.
+NO_NUMBERS = ("jobs", "plan", "predict", "run", "studies", "why")
 # Import name and distribution of what numbers and pictures depend on.
 VERSIONED = {
     "array_api_compat": "array-api-compat",
