@@ -40,7 +40,7 @@ from ntkcond.run.record import digest, files_of, read, record
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 ARCHIVE = "jobs.tar.xz"
-CHECKED = {"spectrum": "--spectra", "closest_pair": "--angles", "sgd": "--training"}
+SAMPLES = "dataset"  # the option of spot checks for them
 LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
@@ -204,9 +204,9 @@ class Study:
         graph, options = self.freshness.graph, dict[str, dict[str, list[str]]]()
         for job in self.jobs:
             place = graph.at(job.outputs[0])
-            if job.rule in CHECKED and place.is_file():
+            if _is_compared(job) and place.is_file():
                 of_set = options.setdefault(job.wildcards["dataset"], {})
-                of_set.setdefault(CHECKED[job.rule], []).append(str(place))
+                of_set.setdefault(f"--{_option(job)}", []).append(str(place))
         return {
             name: [word for option, paths in of_set.items() for word in (option, *paths)]
             for name, of_set in options.items()
@@ -231,10 +231,9 @@ class Study:
         inputs = {"dataset": {samples: freshness.digest_of(samples)}}
         for job in self.jobs:
             path = job.outputs[0]
-            if job.wildcards.get("dataset") == dataset and job.rule in CHECKED:
+            if job.wildcards.get("dataset") == dataset and _is_compared(job):
                 kept = freshness.record(path)
-                option = CHECKED[job.rule].removeprefix("--")
-                inputs.setdefault(option, {})[path] = digest(kept) if kept else ""
+                inputs.setdefault(_option(job), {})[path] = digest(kept) if kept else ""
         today = record(["ntkcond.steps.spot_check"], {}, inputs)
         if any(made_with[key] != today[key] for key in ("code", "versions", "format", "inputs")):
             return False
@@ -311,7 +310,7 @@ class Study:
             for job in upstream
             for one in freshness.differences(job)
         )
-        datasets = {job.wildcards["dataset"] for job in upstream if job.rule in CHECKED}
+        datasets = {job.wildcards["dataset"] for job in upstream if _is_compared(job)}
         equal = harmless and not gone and datasets and all(map(self.checked, datasets))
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
@@ -319,10 +318,9 @@ class Study:
 def _is_checked(job: Job, difference: Difference) -> bool:
     """Whether what differs is at work in spot checks too: the code of samples, versions of
     packages, modules that spot checks run."""
-    if job.rule in ("corpus", "dataset"):
-        return difference.kind in ("code", "versions")
-    if job.rule != "kernel" and job.rule not in CHECKED:
-        return False
+    option = _option(job)
+    if option is None or option == SAMPLES:
+        return option == SAMPLES and difference.kind in ("code", "versions")
     module = difference.words.split()[1]  # code ntk.rank changed
     known = code_digests("ntkcond.steps.spot_check")
     return difference.kind == "versions" or (difference.kind == "code" and module in known)
@@ -346,6 +344,16 @@ def _inputs(job: Job) -> Iterator[str]:
 def _is_small(job: Job) -> bool:
     """Whether what the job makes is kept whole."""
     return job.rule in STEPS and STEPS[job.rule].file_bytes is None
+
+
+def _option(job: Job) -> str | None:
+    """Of spot checks, by which they take what the job made."""
+    return STEPS[job.rule].spot_check if job.rule in STEPS else None
+
+
+def _is_compared(job: Job) -> bool:
+    """Whether spot checks compare the file that is kept of the job."""
+    return _is_small(job) and _option(job) not in (None, SAMPLES)
 
 
 def _times(job: Job) -> list[str]:

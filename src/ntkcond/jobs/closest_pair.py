@@ -6,6 +6,7 @@ from ntkcond.run.need import Need
 
 path = "results/angles/{dataset}/{network}/depth{depth}.h5"
 settings, jobs = network_settings, networks
+spot_check = "angles"
 
 COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module

@@ -7,6 +7,7 @@ from ntkcond.jobs.step import DataSet
 path = "results/corpora/{dataset}.h5"
 takes = ()
 unrecorded = ("data_dir", "mirrors")
+spot_check = "dataset"
 
 
 def serves(data: DataSet) -> bool:

@@ -10,6 +10,7 @@ from ntkcond.run.need import Need
 path = "results/datasets/{dataset}.h5"
 takes = ("corpus",)
 unrecorded = ("data_dir",)
+spot_check = "dataset"
 
 # For each second of audio: 1.07 ms of such a core to decode it and to compute frames, with a factor
 # of 3; a third more bytes than 16 kHz, 16 bit FLAC has on average.

@@ -9,6 +9,7 @@ from ntkcond.run.need import Need
 
 path = "results/kernels/{dataset}/{network}/depth{depth}.h5"
 jobs, largest = networks, block
+spot_check = "spectra"  # which computes it again
 
 TILES = 3 * FLOAT64 * 192 * (16 * 192)  # `ntkcond.ntk.empirical.ntk_tiles`, on a CPU
 CHUNK = (192, PANEL)  # tiles of a kernel that is kept by half, in its file

@@ -9,7 +9,7 @@ from ntkcond.jobs.step import DataSet
 from ntkcond.run.errors import UserError
 from ntkcond.run.need import Need
 
-path = spectrum.path
+path, spot_check = spectrum.path, spectrum.spot_check
 unrecorded, mpi = (), True
 
 TILE = 128  # of `ntkcond.arrays.block_cyclic`

@@ -8,6 +8,7 @@ from ntkcond.run.need import Need
 
 path = "results/training/{dataset}/depth{depth}.h5"
 unrecorded = ("device", "checkpoint_minutes")
+spot_check = "training"
 gpu_as_cores = 400  # then 6e12 float32 operations a second, a third of an A100's; not measured
 
 TEST_ROWS = 2000  # test samples that pass through the networks at once

@@ -8,6 +8,7 @@ from ntkcond.run.need import Need
 path = "results/spectra/{dataset}/{network}/depth{depth}.h5"
 takes = ("dataset", "kernel")
 jobs, largest = networks, block
+spot_check = "spectra"
 
 PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
 # Operations at the rate of a matrix product, as measured (benchmarks/predicted.py): eigenvalues of

@@ -63,7 +63,8 @@ class Step:
     names: values of wildcards of no other step; those without are numbers. need, work, file_bytes:
     of sizes that are their parameters (`Request`); sizes: those that settings do not say. largest:
     samples that a job computes with at once; side_by_side: how many jobs share a machine.
-    gpu_as_cores: how many cores a GPU is as fast as."""
+    gpu_as_cores: how many cores a GPU is as fast as. spot_check: the option of `steps.spot_check`
+    by which its result comes into a check; None if no check sees it."""
 
     path: str
     settings: Callable[..., dict]
@@ -85,6 +86,7 @@ class Step:
     side_by_side: Callable[[DataSet], int] | None = None
     mpi: bool = False
     gpu_as_cores: int = 0
+    spot_check: str | None = None
 
     @functools.cached_property
     def wildcards(self) -> list[str]:
