@@ -15,7 +15,7 @@ CUDA = 3_000_000_000  # more of the host's, with torch's CUDA build at work; not
 BY_HALF_FROM = 2001  # samples in a kernel: `ntkcond.ntk.spectrum.FULL_SPECTRUM_UP_TO` and one
 PANEL = 576  # of `ntkcond.arrays.half`
 AT_ONCE = 2048  # samples whose errors `ntkcond.ntk.rounding` follows together
-NOISE = 256  # rows of noise at least, in the same module
+TOGETHER = 512  # samples of small blocks that pass through a network together, in the same module
 FILTER = 9  # weights of a convolution's filter for each pair of channels
 
 # Float64 operations a second and core: a third of what the slowest of them, eigenvalues, reached
@@ -67,7 +67,7 @@ def factors_bytes(n: int, features: int, depth: int, width: int) -> int:
 def errors_bytes(n: int, features: int, depth: int, width: int) -> int:
     """Errors of some samples in all layers: preactivations, slopes and what arrives, their noise
     and weights in float32; basis vectors of a linear network's inputs, and the stacked layers."""
-    rows = max(min(n, AT_ONCE), NOISE)
+    rows = max(min(n, AT_ONCE), TOGETHER)
     weights = width * features + depth * width**2
     stack = 3 * FLOAT64 * features * (features + depth * width)
     return (3 * FLOAT64 + 3 * FLOAT32) * rows * width * depth + FLOAT32 * weights + stack

@@ -22,12 +22,13 @@ def settings(data: DataSet, network: str, depth: str) -> dict:
 def need(
     block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
 ) -> Need:
-    """The factors of one block, what bounds their errors, and a few tiles; K goes to its file.
-    linear: all gradients have one factor."""
+    """The factors of one block, or of some small ones, what bounds their errors, and a few tiles; K
+    goes to its file. linear: all gradients have one factor."""
     what = f"the NTK of {block} samples at depth {depth}, width {width}"
+    passing = max(block, min(samples, costs.TOGETHER))
     computing = (
-        costs.factors_bytes(block, features, 0 if linear else depth, width)
-        + costs.errors_bytes(block, features, depth, width)
+        costs.factors_bytes(passing, features, 0 if linear else depth, width)
+        + costs.errors_bytes(passing, features, depth, width)
         + TILES
         + FLOAT32 * samples * features
     )

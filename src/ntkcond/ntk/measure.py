@@ -6,6 +6,7 @@ Small kernels, in memory: one row for each, with a part of the results that the 
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from ntkcond.ntk.rounding import (
     PROVED,
     TINY,
     KernelError,
-    layer_gradients_with_error,
+    of_blocks_with_error,
 )
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
@@ -68,27 +69,24 @@ def _of_seed(
 
         def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
             matrix = ntk(samples, network)
-            error = infinite_width_error(network, samples.shape[1], diagonal(matrix))
-            return matrix, error
+            return matrix, infinite_width_error(network, samples.shape[1], diagonal(matrix))
+
+        kernels = map(kernel, inputs)
     else:
         weights = network.initial_weights(seed, distinct.shape[1], device)
         angle = smallest_angle(network.layer_gradients(put(distinct, device), weights))
         empirical = empirical_ntk_half if by_half else empirical_ntk
-        gradients = layer_gradients_with_error(network, weights)
+        gradients = of_blocks_with_error(network, weights, inputs.shape[1], by_layers=True)
+        made = gradients(inputs.reshape(-1, inputs.shape[2]), device)
 
-        def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
-            factors, error = gradients(put(samples.astype(np.float64), device))
-            return empirical(factors), error
+        def kernel_of(known: tuple[list[LayerGradient], KernelError]) -> tuple[Any, KernelError]:
+            return empirical(known[0]), known[1]
 
-    return [  # no name keeps a kernel: the next one needs its memory
-        {
-            "seed": seed,
-            "block": block,
-            "min_angle_deg": angle,
-            **_record(*kernel(samples), rank_bound(samples, network)),
-        }
-        for block, samples in enumerate(inputs)
-    ]
+        kernels = map(kernel_of, made)
+    known = {"seed": seed, "min_angle_deg": angle}
+    # no name keeps a kernel: the next one needs its memory
+    records = map(lambda made, x: _record(*made, rank_bound(x, network)), kernels, inputs)
+    return [{**known, "block": block, **record} for block, record in enumerate(records)]
 
 
 def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:
