@@ -54,7 +54,7 @@ def test_kappa_and_its_verdict_are_those_of_every_other_kernel(
         columns = {name: file[name][:] for name in names}
         verdicts, error = file["verdict"].asstr()[:], file["lambda_min_error"][:]
     for i, depth in enumerate(DEPTHS):
-        expected = list(measure(x, mlp("relu", depth, WIDTH), N, 1, SEEDS, device))
+        expected = list(measure(x, mlp("relu", depth, WIDTH), [N], 1, SEEDS, device))
         assert [row["verdict"] for row in expected] == list(verdicts[i])
         for name, values in columns.items():
             assert values[i].tolist() == [row[name] for row in expected], name

@@ -152,7 +152,7 @@ def test_kappa_of_samples_one_ulp_apart(d, depth):
     x = np.random.default_rng(0).standard_normal((6, d)).astype(np.float32)
     x[1] = x[0]
     x[1, 2] = np.nextafter(x[0, 2], np.float32(9), dtype=np.float32)
-    (row,) = measure(x, mlp("relu", depth, math.inf), 6, None, [])
+    (row,) = measure(x, mlp("relu", depth, math.inf), [6], None, [])
     with mpmath.workdps(extended_precision.DIGITS):
         values = mpmath.eigsy(extended_precision.ntk(x, "relu", depth), eigvals_only=True)
         kappa = float(max(values) / min(values))
@@ -168,7 +168,7 @@ def test_an_added_activation_with_a_kink_has_the_kappa_of_its_closed_form(name, 
     x[1] = x[0] + 1e-3 * x[2]
     x = of_norm_1(x)
     stranger = dataclasses.replace(HERE[name], title="stranger", c=None)
-    (row,) = measure(x, MLP(stranger, depth, math.inf), 8, None, [])
+    (row,) = measure(x, MLP(stranger, depth, math.inf), [8], None, [])
     with mpmath.workdps(extended_precision.DIGITS):
         values = mpmath.eigsy(extended_precision.ntk(x, name, depth), eigvals_only=True)
         kappa = float(max(values) / min(values))
@@ -204,7 +204,7 @@ def test_of_an_activation_with_a_kink_that_it_does_not_name_no_kappa_is_resolved
     rows = {}
     for kinks in ((0.0,), (-1.0, 1.0)):
         network = MLP(dataclasses.replace(HARD, kinks=kinks), 2, math.inf)
-        (rows[kinks],) = measure(of_norm_1(x), network, 8, None, [])
+        (rows[kinks],) = measure(of_norm_1(x), network, [8], None, [])
     assert rows[0.0,]["verdict"] == "unresolved"
     assert rows[-1.0, 1.0]["verdict"] == "resolved"
     assert rows[0.0,]["kappa_lower"] <= rows[-1.0, 1.0]["kappa"]
@@ -217,7 +217,7 @@ def test_a_sample_of_zeros_makes_kappa_infinite():
     x[3] = 0
     for width in (64, math.inf):
         for name in ("relu", "relu2", "linear"):
-            (row,) = measure(x, mlp(name, 2, width), 5, None, [0])
+            (row,) = measure(x, mlp(name, 2, width), [5], None, [0])
             assert (row["verdict"], row["kappa"]) == ("singular", math.inf)
     with pytest.raises(UserError, match="for samples of norm 1; these have 0 to"):
         infinite_width_ntk(x, mlp("tanh", 2))
@@ -251,7 +251,7 @@ def test_added_activations_of_any_symmetry_have_a_resolved_kappa(name):
     value, slope, about = ADDED[name]
     x = np.random.default_rng(3).standard_normal((6, 6))
     network = MLP(Activation(name, value, slope, **about), 2, math.inf)
-    (row,) = measure(of_norm_1(x), network, 6, None, [])
+    (row,) = measure(of_norm_1(x), network, [6], None, [])
     assert row["verdict"] == "resolved"
     assert 1 < row["kappa"] < 1e4
 
@@ -265,7 +265,7 @@ def test_an_activation_that_jumps_has_no_resolved_kappa():
         x = np.random.default_rng(3).standard_normal((8, 6))
         x[1] = x[0] + 1e-3 * x[2]
         network = MLP(Activation("jump", value, slope), 3, math.inf)
-        (row,) = measure(of_norm_1(x), network, 8, None, [])
+        (row,) = measure(of_norm_1(x), network, [8], None, [])
         assert row["verdict"] == "unresolved"
         assert row["kappa_lower"] >= 1
 
@@ -276,7 +276,7 @@ def test_smallest_angle_of_an_even_activation_is_that_of_all_pairs():
     x = np.random.default_rng(0).standard_normal((6, 5))
     x[1] = 1e-3 * x[2] - x[0]
     x = of_norm_1(x)
-    (row,) = measure(x, network, 6, None, [])
+    (row,) = measure(x, network, [6], None, [])
     kernel = infinite_width_ntk(x, network)
     norms = np.sqrt(np.diag(kernel))
     cosines = (kernel / np.outer(norms, norms))[np.tril_indices(6, -1)]

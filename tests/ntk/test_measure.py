@@ -24,7 +24,7 @@ X = unit(20, 6)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_finite_width_is_that_of_the_full_route(activation, device):
     network = mlp(activation, 2, 32)
-    rows = list(measure(X, network, n=5, blocks=3, seeds=[1, 7], device=device))
+    rows = list(measure(X, network, [5], blocks=3, seeds=[1, 7], device=device))
     assert [(row["seed"], row["block"]) for row in rows] == [
         (seed, block) for seed in (1, 7) for block in range(3)
     ]
@@ -44,7 +44,7 @@ def test_infinite_width_has_the_smallest_angle_of_all_pairs(activation):
     """It looks at the closest inputs alone."""
     for depth in (1, 2, 6):
         network = mlp(activation, depth)
-        (row,) = measure(X, network, 20, 1, seeds=[1])
+        (row,) = measure(X, network, [20], 1, seeds=[1])
         assert (row["seed"], row["block"]) == (-1, 0)
         if network.is_linear:  # 20 samples of 6 features
             assert (row["verdict"], row["kappa"]) == ("singular", np.inf)
@@ -65,9 +65,9 @@ def test_the_gradient_angle_grows_with_the_input_angle_below_90_degrees(activati
 
 
 def test_a_wide_network_comes_near_the_infinite_one():
-    (infinite,) = measure(X, mlp("relu", 2), 20, 1, seeds=[1])
-    wide = [row["kappa"] for row in measure(X, mlp("relu", 2, 4096), 20, 1, seeds=range(4))]
-    narrow = [row["kappa"] for row in measure(X, mlp("relu", 2, 64), 20, 1, seeds=range(4))]
+    (infinite,) = measure(X, mlp("relu", 2), [20], 1, seeds=[1])
+    wide = [row["kappa"] for row in measure(X, mlp("relu", 2, 4096), [20], 1, seeds=range(4))]
+    narrow = [row["kappa"] for row in measure(X, mlp("relu", 2, 64), [20], 1, seeds=range(4))]
     assert np.mean(wide) == pytest.approx(infinite["kappa"], rel=0.1)
     assert abs(np.mean(narrow) - infinite["kappa"]) > abs(np.mean(wide) - infinite["kappa"])
 
@@ -75,7 +75,7 @@ def test_a_wide_network_comes_near_the_infinite_one():
 def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
     x = X[:5].astype(np.float64)
     expected = np.linalg.eigvalsh(autograd_ntk(x, drawn(3, 2, 32, 6), "relu", "first"))
-    (row,) = measure(X[:5], mlp("relu", 2, 32, "first"), 5, 1, seeds=[3])
+    (row,) = measure(X[:5], mlp("relu", 2, 32, "first"), [5], 1, seeds=[3])
     assert row["kappa"] == pytest.approx(expected[-1] / expected[0], rel=1e-9)
     assert row["lambda_max"] == pytest.approx(expected[-1], rel=1e-12)
 
@@ -92,7 +92,7 @@ def test_the_first_layer_of_a_wide_network_comes_near_that_of_the_infinite_one(a
     error = np.std(kernels, axis=0, ddof=1) / np.sqrt(32)
     assert error.max() < 0.1 * exact.max()
     assert (np.abs(np.mean(kernels, axis=0) - exact) < 4 * error + 0.01 * exact.max()).all()
-    (row,) = measure(X, infinite, 20, 1, seeds=[1])
+    (row,) = measure(X, infinite, [20], 1, seeds=[1])
     norms = np.sqrt(np.diag(exact))
     cosine = exact / np.outer(norms, norms) - 2 * np.eye(20)
     assert row["min_angle_deg"] == pytest.approx(np.degrees(np.arccos(cosine.max())), abs=2e-5)
@@ -101,16 +101,16 @@ def test_the_first_layer_of_a_wide_network_comes_near_that_of_the_infinite_one(a
 def test_all_blocks_are_as_many_as_there_are_and_the_angle_is_among_all_samples():
     x = np.concatenate([X, X[:1] * np.float32(2) + np.float32(1e-3)])  # the last in no block
     network = mlp("relu", 1, 16)
-    rows = list(measure(x, network, 5, None, seeds=[1]))
+    rows = list(measure(x, network, [5], None, seeds=[1]))
     assert [row["block"] for row in rows] == [0, 1, 2, 3]
-    (some, *_) = measure(x, network, 5, 4, seeds=[1])
+    (some, *_) = measure(x, network, [5], 4, seeds=[1])
     assert rows[0]["min_angle_deg"] < some["min_angle_deg"]
     assert rows[0]["kappa"] == some["kappa"]
 
 
 def test_a_kernel_that_overflows_is_unresolved(device):
     """ReLU² squares sizes in each layer."""
-    rows = list(measure(100 * X[:5], mlp("relu2", 14, 4), 5, 1, range(3), device))
+    rows = list(measure(100 * X[:5], mlp("relu2", 14, 4), [5], 1, range(3), device))
     assert {row["verdict"] for row in rows} <= {"unresolved", "singular"}
     unknown = [row for row in rows if np.isnan(row["kappa"])]
     assert all(np.isnan([row["lambda_max"], row["lambda_min"]]).all() for row in unknown)

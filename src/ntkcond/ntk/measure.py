@@ -5,8 +5,8 @@ Small kernels, in memory: one row for each, with a part of the results that the 
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,64 +29,98 @@ from ntkcond.ntk.rounding import (
     PROVED,
     TINY,
     KernelError,
-    of_blocks_with_error,
+    Known,
+    layer_gradients_with_error,
 )
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
 
+class _Samples(NamedTuple):
+    """Of one n. inputs: (blocks, n, d) float32; ranks: bounds on those of their NTKs; distinct: the
+    samples of the angle, float64."""
+
+    inputs: np.ndarray
+    ranks: list[int]
+    distinct: np.ndarray
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a kernel that overflows is recorded as unresolved
 def measure(
     x: np.ndarray,
     network: MLP,
-    n: int,
+    sizes: Sequence[int],
     blocks: int | None,
     seeds: Sequence[int],
     device: Device = "cpu",
-) -> Iterator[dict]:
-    """A row for each seed and block (a single seed, −1, at infinite width): seed, block, kappa,
-    kappa_lower, verdict, grade, lambda_max, lambda_min (`ntkcond.ntk.spectrum.Spectrum`), and
-    min_angle_deg among the seed's samples.
+) -> list[dict]:
+    """A row for each n of sizes, seed and block (a single seed, −1, at infinite width): n, seed,
+    block, kappa, kappa_lower, verdict, grade, lambda_max, lambda_min
+    (`ntkcond.ntk.spectrum.Spectrum`), and min_angle_deg among the seed's samples.
 
     x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used. For blocks
     None, all blocks are used, and the angle is among all samples, including those in no block.
     """
+    taken = [_taken(x, network, n, blocks) for n in sizes]
+    at_infinity = network.width == math.inf
+
+    def of_seed(seed: int) -> Iterator[list[dict]]:
+        """The rows of each n; no name keeps what the next seed or kernel needs room for."""
+        ntks = _infinite(network) if at_infinity else _finite(network, seed, x.shape[1], device)
+        for samples in taken:
+            angle, kernels = ntks(samples)
+            known = {"n": samples.inputs.shape[1], "seed": seed, "min_angle_deg": angle}
+            records = map(lambda kernel, rank: _record(*kernel, rank), kernels, samples.ranks)
+            yield [{**known, "block": b, **record} for b, record in enumerate(records)]
+
+    of_seeds = [list(of_seed(seed)) for seed in ((-1,) if at_infinity else seeds)]
+    return [row for of_size in zip(*of_seeds, strict=True) for rows in of_size for row in rows]
+
+
+def _taken(x: np.ndarray, network: MLP, n: int, blocks: int | None) -> _Samples:
+    """See `measure`."""
     count = len(x) // n if blocks is None else min(blocks, len(x) // n)
     inputs = x[: count * n].reshape(count, n, x.shape[1])
     searched = x if blocks is None else x[: count * n]
     distinct = searched[distinct_rows(searched).index].astype(np.float64)
-    for seed in (-1,) if network.width == math.inf else seeds:
-        yield from _of_seed(seed, network, inputs, distinct, device)
+    return _Samples(inputs, [rank_bound(samples, network) for samples in inputs], distinct)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # a kernel that overflows is recorded as unresolved
-def _of_seed(
-    seed: int, network: MLP, inputs: np.ndarray, distinct: np.ndarray, device: Device
-) -> list[dict]:
-    """The rows of one seed. inputs: (blocks, n, d); distinct: the samples of the angle, float64."""
-    by_half = inputs.shape[1] > FULL_SPECTRUM_UP_TO
-    if network.width == math.inf:
-        angle = _at_infinite_width(distinct, network)
+OfSeed = Callable[[_Samples], tuple[float, Iterator[tuple[Array | Half, KernelError]]]]
+
+
+def _infinite(network: MLP) -> OfSeed:
+    """min φ, and the NTK of each block."""
+
+    def of_samples(samples: _Samples) -> tuple[float, Iterator[tuple[Array | Half, KernelError]]]:
+        by_half = samples.inputs.shape[1] > FULL_SPECTRUM_UP_TO
         ntk = infinite_width_ntk_half if by_half else infinite_width_ntk
 
-        def kernel(samples: np.ndarray) -> tuple[Array | Half, KernelError]:
-            matrix = ntk(samples, network)
-            return matrix, infinite_width_error(network, samples.shape[1], diagonal(matrix))
+        def kernel(x: np.ndarray) -> tuple[Array | Half, KernelError]:
+            matrix = ntk(x, network)
+            return matrix, infinite_width_error(network, x.shape[1], diagonal(matrix))
 
-        kernels = map(kernel, inputs)
-    else:
-        weights = network.initial_weights(seed, distinct.shape[1], device)
-        angle = smallest_angle(network.layer_gradients(put(distinct, device), weights))
-        empirical = empirical_ntk_half if by_half else empirical_ntk
-        gradients = of_blocks_with_error(network, weights, inputs.shape[1], by_layers=True)
-        made = gradients(inputs.reshape(-1, inputs.shape[2]), device)
+        return _at_infinite_width(samples.distinct, network), map(kernel, samples.inputs)
 
-        def kernel_of(known: tuple[list[LayerGradient], KernelError]) -> tuple[Any, KernelError]:
+    return of_samples
+
+
+def _finite(network: MLP, seed: int, features: int, device: Device) -> OfSeed:
+    """min φ, and the NTK of each block."""
+    weights = network.initial_weights(seed, features, device)
+    with_error = layer_gradients_with_error(network, weights)
+
+    def of_samples(samples: _Samples) -> tuple[float, Iterator[tuple[Array | Half, KernelError]]]:
+        inputs = samples.inputs
+        n = inputs.shape[1]
+        empirical = empirical_ntk_half if n > FULL_SPECTRUM_UP_TO else empirical_ntk
+
+        def kernel(known: Known) -> tuple[Array | Half, KernelError]:
             return empirical(known[0]), known[1]
 
-        kernels = map(kernel_of, made)
-    known = {"seed": seed, "min_angle_deg": angle}
-    # no name keeps a kernel: the next one needs its memory
-    records = map(lambda made, x: _record(*made, rank_bound(x, network)), kernels, inputs)
-    return [{**known, "block": block, **record} for block, record in enumerate(records)]
+        angle = smallest_angle(network.layer_gradients(put(samples.distinct, device), weights))
+        return angle, map(kernel, with_error.blocks(inputs.reshape(-1, features), n, device))
+
+    return of_samples
 
 
 def _at_infinite_width(distinct: np.ndarray, network: MLP) -> float:

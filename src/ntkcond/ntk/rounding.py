@@ -495,7 +495,31 @@ def _column(values: np.ndarray, like: Array) -> Array:
     return put(np.nan_to_num(values).astype(np.float32), like.device)[None, :, None]
 
 
-WithError = Callable[[Array], tuple[list[LayerGradient], KernelError]]
+Known = tuple[list[LayerGradient], KernelError]  # factored gradients, and the error of their NTK
+
+
+@dataclass(frozen=True)
+class WithError:
+    """A function from samples x, (n, d) float64 on the weights' device. together: of each so many
+    of them, in one pass; None where a pass costs little."""
+
+    network: MLP
+    of_all: Callable[[Array], Known]
+    together: Callable[[Array, int], list[Known]] | None = None
+
+    def __call__(self, x: Array) -> Known:
+        return self.of_all(x)
+
+    def blocks(self, x: np.ndarray, n: int, device: Device) -> Iterator[Known]:
+        """Of each n samples; small blocks pass together. x: (blocks n, d) on the host; device: that
+        of the weights."""
+        count = max(1, AT_ONCE // (n * _passes(self.network, n))) if self.together else 1
+        for start in range(0, len(x), count * n):
+            samples = put(x[start : start + count * n].astype(np.float64), device)
+            if count > 1 and self.together:
+                yield from self.together(samples, n)
+            else:
+                yield self.of_all(samples)
 
 
 def gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithError:
@@ -520,7 +544,7 @@ def layer_gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithEr
     """`gradients_with_error`; by layers also of a linear network (`MLP.layer_gradients`)."""
     known = [_prepared(w) for w in weights]
 
-    def factors_with_error(x: Array) -> tuple[list[LayerGradient], KernelError]:
+    def of_all(x: Array) -> Known:
         parts = [slice(start, start + AT_ONCE) for start in range(0, len(x), AT_ONCE)]
         factors, error = _of_part(network, x[parts[0]], weights, known)[0]
         if len(parts) == 1:
@@ -536,7 +560,10 @@ def layer_gradients_with_error(network: MLP, weights: Sequence[Array]) -> WithEr
                     room.backward[part] = layer.backward
         return whole, error
 
-    return factors_with_error
+    def together(x: Array, n: int) -> list[Known]:
+        return _of_part(network, x, weights, known, n)
+
+    return WithError(network, of_all, together)
 
 
 def _room(layer: LayerGradient, n: int) -> LayerGradient:
@@ -548,32 +575,6 @@ def _room(layer: LayerGradient, n: int) -> LayerGradient:
     return LayerGradient(*(room(a) for a in layer))
 
 
-def of_blocks_with_error(
-    network: MLP, weights: Sequence[Array], n: int, by_layers: bool = False
-) -> Callable[[np.ndarray, Device], Iterator[tuple[list[LayerGradient], KernelError]]]:
-    """`gradients_with_error` of each n samples, or `layer_gradients_with_error`: small blocks pass
-    through the network together. A function from x, (blocks n, d) on the host, and the device of
-    the weights."""
-    if n > AT_ONCE // 2 or (network.is_linear and not by_layers):
-        one = (layer_gradients_with_error if by_layers else gradients_with_error)(network, weights)
-        size = n
-
-        def pass_of(x: Array) -> list[tuple[list[LayerGradient], KernelError]]:
-            return [one(x)]
-    else:
-        known = [_prepared(w) for w in weights]
-        size = max(1, AT_ONCE // (n * _passes(network, n))) * n
-
-        def pass_of(x: Array) -> list[tuple[list[LayerGradient], KernelError]]:
-            return _of_part(network, x, weights, known, n)
-
-    def each(x: np.ndarray, device: Device) -> Iterator[tuple[list[LayerGradient], KernelError]]:
-        for start in range(0, len(x), size):
-            yield from pass_of(put(x[start : start + size].astype(np.float64), device))
-
-    return each
-
-
 @np.errstate(over="ignore", invalid="ignore")  # then the bound is no number, and K unresolved
 def _of_part(
     network: MLP,
@@ -581,7 +582,7 @@ def _of_part(
     weights: Sequence[Array],
     known: Sequence[_Weights],
     block: int | None = None,
-) -> list[tuple[list[LayerGradient], KernelError]]:
+) -> list[Known]:
     """Of each block of so many samples; of all together by default."""
     trace = Trace([], [], [], [], [])
     factors = network.layer_gradients(x, weights, trace)
@@ -673,7 +674,7 @@ def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
     d, transposed = len(factor), factor.T
     diagonal = network.depth == 0 or network.trainable == "first"
 
-    def factors_with_error(x: Array) -> tuple[list[LayerGradient], KernelError]:
+    def of_all(x: Array) -> Known:
         inputs = network.with_bias(x)
         features = LayerGradient(inputs @ transposed, None)
         size, squares = row_norms(inputs), row_norms(features.forward) ** 2
@@ -689,7 +690,7 @@ def _of_linear(network: MLP, weights: Sequence[Array]) -> WithError:
             )
         return [features], KernelError(bounds, int((size == 0).sum()))
 
-    return factors_with_error
+    return WithError(network, of_all)
 
 
 def _stack_error(

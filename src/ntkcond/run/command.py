@@ -20,7 +20,6 @@ import psutil
 from ntkcond.run.digests import imported_modules, module_file
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import explained
-from ntkcond.run.machine import keep_freed_memory
 from ntkcond.run.record import canonical, input_digest, input_name, is_result, record, upstream
 
 log = logging.getLogger("ntkcond")
@@ -211,7 +210,6 @@ def _run(
         is_rank = getattr(arguments, "as_rank", False)  # the step that started it has the record
         arguments.record = None if is_rank else options.record(arguments, chosen)
         started, ready = _seconds_old(), time.perf_counter()
-        keep_freed_memory()
         main(arguments)
         if started is not None and not is_rank:
             log.info(COSTS, started, time.perf_counter() - ready, *_cpu_and_peak_memory_mb())

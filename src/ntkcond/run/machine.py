@@ -73,7 +73,8 @@ def _is_gpu(device: Device) -> bool:
 
 def use_threads(count: int | None) -> None:
     """Limits NumPy, SciPy and, if it is loaded, torch to `count` threads, or to the processors
-    available to this process."""
+    available to this process, in which freed memory is kept (`_keep_freed_memory`)."""
+    _keep_freed_memory()
     count = count or len(os.sched_getaffinity(0))
     for name in ("OPENBLAS", "MKL", "OMP"):  # libraries that are loaded later read these
         os.environ[f"{name}_NUM_THREADS"] = str(count)
@@ -82,7 +83,7 @@ def use_threads(count: int | None) -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
-def keep_freed_memory() -> None:
+def _keep_freed_memory() -> None:
     """Lets glibc's malloc keep what arrays of up to KEPT bytes leave, for those that follow. New
     pages from the kernel for each take as long as the products of a narrow layer that fill them."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None

@@ -9,7 +9,7 @@ from ntkcond.datasets.blocks import blocks_of
 from ntkcond.jobs.costs import BY_HALF_FROM
 from ntkcond.jobs.kernel import CHUNK, file_bytes, need
 from ntkcond.ntk.empirical import ntk_tiles, require_finite, tile_count, tile_size
-from ntkcond.ntk.rounding import KernelError, of_blocks_with_error
+from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.run import command
 from ntkcond.run.files import read_hdf5, require_space, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
@@ -41,8 +41,8 @@ def main(arguments: Namespace) -> None:
     def tiles():
         for s, seed in enumerate(a.seeds):
             weights = network.initial_weights(seed, features, device)
-            gradients = of_blocks_with_error(network, weights, n)
-            for b, (factors, error) in enumerate(gradients(x[: blocks * n], device)):
+            gradients = gradients_with_error(network, weights)
+            for b, (factors, error) in enumerate(gradients.blocks(x[: blocks * n], n, device)):
                 errors.append(error)
                 for tile in ntk_tiles(factors):
                     yield s, b, tile

@@ -38,13 +38,13 @@ def main(arguments: Namespace) -> None:
     finite = [int(width) for width in a.widths if width != math.inf]
     largest = max(finite, default=1)
     require_memory(need(max(sizes), blocks, samples, features, max(a.depths), largest), device)
-    points = list(product(a.depths, a.widths, sizes))
+    points = list(product(a.depths, a.widths))
 
     def rows() -> Iterator[list[dict]]:
-        for depth, width, n in points:
+        for depth, width in points:
             network = network_options.network(a, depth=depth, width=width)
-            measured = measure(x, network, n, blocks, a.seeds, device)
-            yield [{"depth": depth, "width": width, "n": n, **row} for row in measured]
+            measured = measure(x, network, sizes, blocks, a.seeds, device)
+            yield [{"depth": depth, "width": width, **row} for row in measured]
 
     label = f"sweep {a.dataset.stem} {a.activation}"
     table = [row for some in progress(rows(), len(points), label) for row in some]
