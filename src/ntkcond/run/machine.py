@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import torch
 
 GPU_TILES = 500_000_000  # by how much those of a GPU are larger, with its libraries' workspace
-KEPT = 64 << 20  # bytes
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 OWN_GROUP = Path("/proc/self/cgroup")
 Device: TypeAlias = Union[str, "torch.device"]  # "cpu", where NumPy computes, or torch's
 
@@ -73,23 +71,13 @@ def _is_gpu(device: Device) -> bool:
 
 def use_threads(count: int | None) -> None:
     """Limits NumPy, SciPy and, if it is loaded, torch to `count` threads, or to the processors
-    available to this process, in which freed memory is kept (`_keep_freed_memory`)."""
-    _keep_freed_memory()
+    available to this process."""
     count = count or len(os.sched_getaffinity(0))
     for name in ("OPENBLAS", "MKL", "OMP"):  # libraries that are loaded later read these
         os.environ[f"{name}_NUM_THREADS"] = str(count)
     threadpoolctl.threadpool_limits(count)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(count)
-
-
-def _keep_freed_memory() -> None:
-    """Lets glibc's malloc keep what arrays of up to KEPT bytes leave, for those that follow. New
-    pages from the kernel for each take as long as the products of a narrow layer that fill them."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt:
-        mallopt(M_MMAP_THRESHOLD, KEPT)
-        mallopt(M_TRIM_THRESHOLD, 2 * KEPT)
 
 
 def available_memory(device: Device = "cpu") -> int:
