@@ -21,7 +21,7 @@ def _pruning_of_few_samples(monkeypatch):
     monkeypatch.setattr(module, "BRUTE_FORCE_UP_TO", 0)
     monkeypatch.setattr(module, "LANDMARKS", 40)
     monkeypatch.setattr(module, "SAMPLES_A_LANDMARK", 5)
-    monkeypatch.setattr(module, "DIRECTIONS", 12)
+    monkeypatch.setattr(module, "FIRST_DIRECTIONS", (2, 6))
 
 
 def gaussian(rng: np.random.Generator) -> np.ndarray:
@@ -98,7 +98,7 @@ def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, device,
     for tile in (7, 29, 64, 1000):  # N is a multiple of 7 and 29
         for pairs_at_once in (1, 40, 4096):  # else whole tiles, in float32 and float64
             monkeypatch.setattr(module, "PAIRS_AT_ONCE", pairs_at_once)
-            pair = closest_gradients(factors, tile)
+            pair = closest_gradients(factors, tile, near=[(5, 3), (2, N)] if tile == 29 else ())
             assert best - cosines[pair.first, pair.second] < 2e-15
             if best - second > 2e-15:
                 assert cosines[pair.first, pair.second] == best
@@ -109,15 +109,15 @@ def test_pruning_finds_the_closest_of_all_pairs(data, activation, depth, device,
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize(("activation", "depth"), NETWORKS)
 @pytest.mark.parametrize("directions", [1, 12, 40])
-def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, device, monkeypatch):
-    monkeypatch.setattr(module, "DIRECTIONS", directions)
+def test_no_cosine_is_above_its_ceiling(data, activation, depth, directions, device):
     factors = factors_of(data, activation, depth, device)
     unit = unit_gradients(factors)
     index = to_numpy(unit.index)
     exact = exact_cosines(factors)[np.ix_(index, index)]
     ceilings = ceilings_of(unit)
-    z = to_numpy(ceilings.coordinates)
+    z = to_numpy(ceilings.first(directions))
     assert z.dtype == np.float32
+    assert z.shape[1] == 1 + min(directions, ceilings.directions)
     products = z @ z.T + ceilings.slack
     assert (exact <= products).all()
     assert ceilings.slack < 1e-4
@@ -155,7 +155,7 @@ def a_pair_that_float32_puts_below_others() -> tuple[np.ndarray, tuple[int, int]
 
 
 def test_ceilings_are_close_where_the_directions_span_all_gradients(device):
-    """Those of a linear network of six features lie in six dimensions, fewer than DIRECTIONS."""
+    """Those of a linear network of six features lie in six dimensions, fewer than landmarks."""
     x = gaussian(np.random.default_rng(0))
     unit = unit_gradients([LayerGradient(put(x, device), None)])
     ceilings, tile = ceilings_of(unit), module.PairTile(slice(100, N), slice(0, 100))
@@ -171,7 +171,6 @@ def test_a_pair_whose_float32_product_is_too_low_is_not_ruled_out(
     """The slack decides: without it the others, found first, rule the closest pair out."""
     x, (first, second) = a_pair_that_float32_puts_below_others()
     monkeypatch.setattr(module, "LANDMARKS", x.shape[1])
-    monkeypatch.setattr(module, "DIRECTIONS", x.shape[1])
     monkeypatch.setattr(module, "SAMPLES_A_LANDMARK", 1)
     monkeypatch.setattr(module, "PAIRS_AT_ONCE", pairs_at_once)
     factors = [LayerGradient(put(x, device), None)]
@@ -238,7 +237,6 @@ def test_closest_of_5000_mnist_images_is_that_of_all_pairs(real_mnist, depth, mo
     first, second = sorted(divmod(int(cosines.argmax()), 5000))
 
     monkeypatch.setattr(module, "LANDMARKS", 512)
-    monkeypatch.setattr(module, "DIRECTIONS", 128)
     whole = []
     alone = module.UnitGradients.cosines_of_pairs
     monkeypatch.setattr(

@@ -8,7 +8,9 @@ path = "results/angles/{dataset}/{network}/depth{depth}.h5"
 settings, jobs = network_settings, networks
 spot_check = "angles"
 
-COORDINATES = 129  # of each gradient in `ntkcond.ntk.closest_pair`
+# Of each gradient in `ntkcond.ntk.closest_pair`: in 64, 256 and 512 directions, and 64 products; in
+# how many directions all pairs are compared.
+COORDINATES, COMPARED = 65 + 257 + 513 + 64, 65
 PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
 
 
@@ -21,9 +23,9 @@ def need(samples: int, features: int, depth: int, width: int) -> Need:
 
 
 def work(samples: int, features: int, depth: int, width: int, seeds: int) -> Work:
-    """Factors, products with landmarks, two passes over all pairs' coordinates, some pairs left."""
+    """Factors, products with landmarks, all pairs by their first coordinates, some that remain."""
     gradient = features + 2 * depth * width  # entries of its factors
     pairs = samples * (samples + 1024) / 2
-    per_pair = 4 * COORDINATES + 0.04 * gradient
+    per_pair = 2 * COMPARED + 0.01 * gradient
     per_sample = 2.5 * propagation(features, depth, width) + 1836 * gradient
     return Work(seeds * (samples * per_sample + pairs * per_pair), FLOAT64 * samples * features)

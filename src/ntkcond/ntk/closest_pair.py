@@ -5,10 +5,11 @@ some orthonormal directions, and r = √(1 − ‖p‖²) the length of the rest
 
     cos φ_ij ≤ ⟨pᵢ, pⱼ⟩ + rᵢ rⱼ,
 
-a product of vectors of 129 entries, where a kernel entry takes d + 2 L m. A pair whose right-hand
-side is below a known cosine is ruled out. Good directions are the leading ones of the
-gradients of a few samples, the landmarks. Right-hand sides are computed in float32, with a bound on
-their rounding.
+a product of short vectors, where a kernel entry takes d + 2 L m. A pair whose right-hand side is
+below a known cosine is ruled out. Good directions are the leading ones of the gradients of a few
+samples, the landmarks: by the first of them alone most pairs are ruled out, by more of them most
+that are left. How many come first is chosen by a sample of rows. Right-hand sides are computed in
+float32, with a bound on their rounding.
 
 Bounds on rounding are the classical ones, of sums of k products in any order,
 |fl(x·y) − x·y| ≤ γₖ ‖x‖ ‖y‖ with γₖ = k u / (1 − k u) (Higham, Accuracy and Stability of Numerical
@@ -22,12 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ntkcond.arrays.backend import Array, float32_is_exact, on_cpu, xp
+from ntkcond.arrays.backend import Array, float32_is_exact, on_cpu, to_numpy, xp
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.run.errors import UserError
 
 LANDMARKS, SAMPLES_A_LANDMARK = 512, 8  # at most; fewer for few samples
-DIRECTIONS = 128
+FIRST_DIRECTIONS = (16, 32, 64, 128, 256)  # that may come first; then four times as many, then all
+PAIR_COSTS = 2e4  # directions for all pairs, as long as one gathered pair takes
+ROWS, COUNTED = 2048, 64  # of the first cosine: its pairs' rows; of these, to choose by, at most
 BRUTE_FORCE_UP_TO = 512  # samples: below, landmarks cost as much as all pairs
 PAIRS_AT_ONCE = 2048  # gathered one by one; for more than twice as many, a whole tile is faster
 UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -144,11 +147,16 @@ def _as(values: Array, dtype: str) -> Array:
     return functions.astype(values, getattr(functions, dtype), copy=False)
 
 
-def closest_gradients(factors: Sequence[LayerGradient], tile: int | None = None) -> ClosestPair:
+def closest_gradients(
+    factors: Sequence[LayerGradient],
+    tile: int | None = None,
+    near: Sequence[tuple[int, int]] = (),
+) -> ClosestPair:
     """The smallest angle between gradients, φ = arccos(K_ij / √(K_ii K_jj)) over i ≠ j (Def. 2.1).
 
     factors: of n samples, from a `ntkcond.networks.mlp.GradientMap`, float64. tile: samples in one
-    comparison with as many others.
+    comparison with as many others. near: pairs of samples that may well have a small angle, as that
+    of another initialisation: the search is faster then.
 
     The result is that of a comparison of all cosines in float64, in some order of summation. Among
     pairs that these cannot distinguish, as with angles below 10⁻⁶ degrees, it is any one; its angle
@@ -166,8 +174,12 @@ def closest_gradients(factors: Sequence[LayerGradient], tile: int | None = None)
             f"only {len(unit.index)} of {samples} samples have a gradient other than 0: no angle"
             " exists. A network this narrow and deep is switched off. Raise width"
         )
-    search = _all_pairs if len(unit.index) <= BRUTE_FORCE_UP_TO else _pruned
-    _, *pair = search(unit, tile)
+    if len(unit.index) <= BRUTE_FORCE_UP_TO:
+        _, *pair = _all_pairs(unit, tile)
+    else:
+        place = {sample: position for position, sample in enumerate(to_numpy(unit.index).tolist())}
+        known = [(place[a], place[b]) for a, b in near if a in place and b in place]
+        _, *pair = _pruned(unit, tile, known)
     first, second = sorted(pair)
     return ClosestPair(
         math.degrees(unit.angle(first, second)),
@@ -269,10 +281,24 @@ def _all_pairs(unit: UnitGradients, edge: int) -> PairCosine:
 @dataclass(frozen=True)
 class Ceilings:
     """Upper bounds of cosines: cos φ_ij ≤ ⟨zᵢ, zⱼ⟩ + slack as computed, where z, (n, k + 1), are
-    the coordinates p and the length r of the rest."""
+    the coordinates p in k directions, the leading ones first, and the length r of the rest. delta:
+    a bound on the error of a gradient's coordinates."""
 
     coordinates: Array
+    delta: float
     slack: float
+
+    @property
+    def directions(self) -> int:
+        """k."""
+        return self.coordinates.shape[1] - 1
+
+    def first(self, k: int) -> Array:
+        """z in the first k directions alone, (n, k + 1)."""
+        if k >= self.directions:
+            return self.coordinates
+        q = self.coordinates[:, :k]
+        return xp(q).concat([q, _rest(q, self.delta)[:, None]], axis=1)
 
     def products(self, tile: PairTile) -> Array:
         """⟨zᵢ, zⱼ⟩ of a tile, slack not added."""
@@ -280,40 +306,87 @@ class Ceilings:
         return _without_the_diagonal(z[tile.rows] @ z[tile.columns].T, tile)
 
 
-def _pruned(unit: UnitGradients, edge: int) -> PairCosine:
-    """The largest cosine, over tiles by descending ceiling, until all ceilings are lower."""
+def _pruned(unit: UnitGradients, edge: int, near: Sequence[tuple[int, int]] = ()) -> PairCosine:
+    """The largest cosine, tile by tile: by more and more directions pairs are ruled out whose
+    ceilings are below the largest cosine so far. near: pairs to start from."""
     ceilings = ceilings_of(unit)
-    cosine_error = unit.cosine_error("float64")  # of the cosines that are compared with ceilings
-    highest = [
-        (_largest(ceilings.products(tile), tile), tile) for tile in _tiles(len(unit.index), edge)
-    ]
-    pairs = [(i, j) for (_, i, j), _ in highest if i != j]  # a tile of one sample has none
-    best = _best_of_pairs(unit, *xp(unit.index).asarray(pairs, device=unit.index.device).T)
-    for (ceiling, _, _), tile in sorted(highest, key=lambda entry: -entry[0][0]):
-        threshold = best[0] - ceilings.slack - cosine_error
-        if ceiling <= threshold:
-            break
-        best = max(best, _best_of_tile(unit, tile, ceilings.products(tile) > threshold, best[0]))
+    best, k = _start(unit, ceilings, near)
+    levels = [ceilings.first(count) for count in sorted({k, min(4 * k, ceilings.directions)})]
+    if levels[-1].shape != ceilings.coordinates.shape:
+        levels.append(ceilings.coordinates)
+    slack = ceilings.slack + unit.cosine_error("float64")  # of cosines that ceilings compare with
+    for tile in _tiles(len(unit.index), edge):
+        best = max(best, _best_of_tile(unit, tile, levels, best, slack))
     return best
 
 
+def _start(
+    unit: UnitGradients, ceilings: Ceilings, near: Sequence[tuple[int, int]]
+) -> tuple[PairCosine, int]:
+    """A large cosine, of the pairs `near` and those with the highest ceiling in some rows; and how
+    many directions shall come first, by how many pairs of these rows each choice would leave."""
+    z, functions, n = ceilings.coordinates, xp(unit.index), len(unit.index)
+    count = min(ROWS, -(-n // 16))
+    rows = functions.arange(count, device=z.device) * n // count
+    highest, columns = functions.full((count,), -math.inf, dtype=z.dtype, device=z.device), rows + 0
+    for start in range(0, n, ROWS):
+        values = z[rows] @ z[start : start + ROWS].T
+        inside = (rows >= start) & (rows < start + ROWS)  # each with itself
+        values[inside, rows[inside] - start] = -math.inf
+        position = values.argmax(1)
+        value = values[functions.arange(count, device=z.device), position]
+        higher = value > highest
+        highest[higher], columns[higher] = value[higher], position[higher] + start
+    pairs = functions.asarray(list(near) or [(0, 1)], device=z.device).T
+    best = max(_best_of_pairs(unit, rows, columns), _best_of_pairs(unit, *pairs))
+
+    threshold = best[0] - ceilings.slack - unit.cosine_error("float64")
+    some = rows[:: -(-count // COUNTED)]
+    costs = {}
+    for k in {min(k, ceilings.directions) for k in (*FIRST_DIRECTIONS, ceilings.directions)}:
+        first = ceilings.first(k)
+        left = int((first[some] @ first.T > threshold).sum()) - len(some)
+        costs[k] = k + PAIR_COSTS * max(left, 0) / (len(some) * n)
+    return best, min(costs, key=costs.__getitem__)
+
+
 def _best_of_tile(
-    unit: UnitGradients, tile: PairTile, candidates: Array, best: float
+    unit: UnitGradients, tile: PairTile, levels: Sequence[Array], best: PairCosine, slack: float
 ) -> PairCosine:
-    """The largest cosine among a tile's candidates, a mask. If they are many, cosines in float32
-    rule some out; if many remain, the whole tile is computed in float64."""
-    if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
+    """The largest cosine among pairs of a tile whose ceilings, by each of `levels`, are not below
+    the best one by more than the slack. If they are many, cosines of the whole tile in float32 rule
+    some out; if many remain, it is computed in float64."""
+    z = levels[0]
+    values, threshold = z[tile.rows] @ z[tile.columns].T, best[0] - slack
+    flat = xp(values).nonzero((values > threshold).reshape(-1))[0]
+    first, second = flat // values.shape[1], flat % values.shape[1]
+    if tile.rows == tile.columns:
+        first, second = first[first > second], second[first > second]
+    for z in levels[1:]:
+        rows, columns = z[tile.rows], z[tile.columns]
+        left = [
+            (rows[first[part]] * columns[second[part]]).sum(1) > threshold
+            for part in _parts(len(first), PAIRS_AT_ONCE)
+        ]
+        if left:
+            kept = xp(flat).concat(left)
+            first, second = first[kept], second[kept]
+    if len(first) > 2 * PAIRS_AT_ONCE:
         dtype = _fast_dtype(unit)
-        values = unit.cosines(tile.rows, tile.columns, dtype)
-        slack = unit.cosine_error(dtype) + unit.cosine_error("float64") + UNIT_ROUNDOFF[dtype]
-        candidates &= values > best - slack
-        if int(candidates.sum()) > 2 * PAIRS_AT_ONCE:
+        values = unit.cosines(tile.rows, tile.columns, dtype)[first, second]
+        errors = unit.cosine_error(dtype) + unit.cosine_error("float64") + UNIT_ROUNDOFF[dtype]
+        kept = values > best[0] - errors
+        first, second = first[kept], second[kept]
+        if len(first) > 2 * PAIRS_AT_ONCE:
             values = unit.cosines(tile.rows, tile.columns)
             return _largest(_without_the_diagonal(values, tile), tile)
-    first, second = xp(candidates).nonzero(candidates)
     if not len(first):
         return (-math.inf, 0, 0)
     return _best_of_pairs(unit, first + tile.rows.start, second + tile.columns.start)
+
+
+def _parts(n: int, size: int) -> Iterator[slice]:
+    yield from (slice(start, start + size) for start in range(0, n, size))
 
 
 def _best_of_pairs(unit: UnitGradients, first: Array, second: Array) -> PairCosine:
@@ -332,8 +405,7 @@ def _fast_dtype(unit: UnitGradients) -> str:
 
 
 def ceilings_of(unit: UnitGradients) -> Ceilings:
-    """From the `DIRECTIONS` leading directions of landmarks, up to `LANDMARKS` samples at even
-    distances.
+    """In the leading directions of landmarks, up to `LANDMARKS` samples at even distances.
 
     Let G hold the landmarks' unit gradients (parameters × landmarks), M = GᵀG their cosines, T the
     leading eigenvectors of M over the roots of their eigenvalues, all of it as computed, and
@@ -341,7 +413,8 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     and B = W S, ‖S − I‖ ≤ e. The coordinates p = Wᵀu of a unit gradient u are within e of
     Bᵀu = Tᵀ (Gᵀu), so within δ, the sum of e and of all rounding on the way, of the q that is kept.
     Hence ⟨pᵢ, pⱼ⟩ ≤ ⟨qᵢ, qⱼ⟩ + 2 δ + δ², and 1 − ‖p‖² ≤ 1 − ‖q‖² + 2 δ (1 + δ), whose root, rounded
-    up, is kept as r. ‖(q, r)‖² ≤ 1 + 4 δ bounds the rounding of the product itself.
+    up, is kept as r. ‖(q, r)‖² ≤ 1 + 4 δ bounds the rounding of the product itself. All of it holds
+    of some columns of W as well.
     """
     n, dtype = len(unit.index), _fast_dtype(unit)
     functions, device = xp(unit.index), unit.index.device
@@ -350,27 +423,33 @@ def ceilings_of(unit: UnitGradients) -> Ceilings:
     gram = unit.cosines(landmarks, landmarks)
     eigenvalues, vectors = functions.linalg.eigh((gram + gram.T) / 2)
     # directions with a tiny share of the landmarks would only amplify rounding
-    leading = eigenvalues[-DIRECTIONS:] > 1e-5 * count
-    scale = 1 / functions.sqrt(eigenvalues[-DIRECTIONS:][leading])
-    to_coordinates = vectors[:, -DIRECTIONS:][:, leading] * scale
+    leading = eigenvalues > 1e-5 * count
+    to_coordinates = functions.flip(
+        vectors[:, leading] / functions.sqrt(eigenvalues[leading]), axis=1
+    )
 
     cosine_error = unit.cosine_error("float64")
     sums = gamma(2 * count + 2, "float64")
     norm = functions.linalg.matrix_norm  # Frobenius
-    size = float(norm(to_coordinates))
-    orthonormal = functions.eye(len(scale), dtype=gram.dtype, device=device)
+    size, k = float(norm(to_coordinates)), to_coordinates.shape[1]
+    orthonormal = functions.eye(k, dtype=gram.dtype, device=device)
     away = to_coordinates.T @ gram @ to_coordinates - orthonormal
     e = float(norm(away)) + 1.01 * size**2 * count * (cosine_error + sums)
     delta = e + 1.01 * size * math.sqrt(count) * (cosine_error + sums) + 2 * UNIT_ROUNDOFF[dtype]
 
-    kept = functions.empty((n, len(scale) + 1), dtype=getattr(functions, dtype), device=device)
-    for start in range(0, n, 1024):
-        rows = slice(start, min(start + 1024, n))
+    kept = functions.empty((n, k + 1), dtype=getattr(functions, dtype), device=device)
+    for rows in _parts(n, 1024):
         q = _as(unit.cosines(rows, landmarks) @ to_coordinates, dtype)
-        rest = 1 - (_as(q, "float64") ** 2).sum(1) + 3 * delta
         kept[rows, :-1] = q
-        kept[rows, -1] = functions.sqrt(rest.clip(0)) * (1 + 4 * UNIT_ROUNDOFF[dtype])
-    product = gamma(len(scale) + 1, dtype) * (1 + 5 * delta)
+        kept[rows, -1] = _rest(q, delta)
+    product = gamma(k + 1, dtype) * (1 + 5 * delta)
     # one more rounding: of the threshold
     slack = 2 * delta + delta**2 + product + 2 * UNIT_ROUNDOFF[dtype] + UNDERFLOW
-    return Ceilings(kept, slack)
+    return Ceilings(kept, delta, slack)
+
+
+def _rest(q: Array, delta: float) -> Array:
+    """r, (n,), rounded up, of coordinates q within delta of the exact ones; of their type."""
+    rest = 1 - (_as(q, "float64") ** 2).sum(1) + 3 * delta
+    dtype = "float32" if q.dtype == xp(q).float32 else "float64"
+    return _as(xp(q).sqrt(rest.clip(0)) * (1 + 4 * UNIT_ROUNDOFF[dtype]), dtype)

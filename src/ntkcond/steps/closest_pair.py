@@ -32,17 +32,18 @@ def main(arguments: Namespace) -> None:
     require_memory(need(samples, features, network.depth, network.width), device)
     inputs = put(x[distinct.index].astype(np.float64), device)
 
-    angles, pairs, vanished = [], [], []
+    angles, vanished = [], []
+    found: list[tuple[int, int]] = []  # among the distinct samples
     label = f"angle {a.dataset.stem} {a.activation} L={a.depth}"
     for seed in progress(a.seeds, len(a.seeds), label):
         gradients = network.initial_gradients(seed, features, device)
-        pair = closest_gradients(gradients(inputs))
+        pair = closest_gradients(gradients(inputs), near=found)
         vanished.append(pair.vanished)
         angles.append(pair.angle_deg)
-        pairs.append(distinct.index[[pair.first, pair.second]])
+        found.append((pair.first, pair.second))
     with write_hdf5(a.output, a.record) as file:
         file["min_angle_deg"] = angles
-        file["closest_pair"] = pairs
+        file["closest_pair"] = distinct.index[np.array(found)]
         file["zero_gradients"] = vanished
         file.attrs.update(
             network_options.settings(a), seeds=a.seeds, samples=samples,
