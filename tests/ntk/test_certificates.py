@@ -41,12 +41,12 @@ def test_a_deep_network_whose_gradients_underflow_is_never_called_singular():
     x = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     network = MLP(ACTIVATIONS["relu2"], 10, 64)
-    verdicts = [row["verdict"] for row in measure(x, network, 8, 1, range(12))]
+    verdicts = [row["verdict"] for row in measure(x, network, [8], 1, range(12))]
     assert "singular" not in verdicts
     kernel = network_kernel(network, network.weights(0, 5), x.astype(np.float64)[:2])
     assert min(kernel.diagonal()) > 0
     zero = np.zeros_like(x)  # a sample of zeros has no gradient, whatever rounding does
-    for row in measure(np.vstack([x[:7], zero[:1]]), network, 8, 1, range(2)):
+    for row in measure(np.vstack([x[:7], zero[:1]]), network, [8], 1, range(2)):
         assert row["verdict"] == "singular"
 
 

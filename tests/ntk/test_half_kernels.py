@@ -112,7 +112,7 @@ def test_a_measure_of_many_samples_is_that_of_all_eigenvalues(width, device):
     n = FULL_SPECTRUM_UP_TO + 1
     x = inputs(n, FEATURES).astype(np.float32)
     relu = network("relu", 2, width)
-    (row,) = measure(x, relu, n, 1, [3], device)
+    (row,) = measure(x, relu, [n], 1, [3], device)
     exact = x.astype(np.float64)
     kernel = infinite_width_ntk(exact, relu)
     if np.isfinite(width):
@@ -210,5 +210,7 @@ def test_a_sweep_holds_one_kernel_at_a_time(monkeypatch):
 
     monkeypatch.setattr("ntkcond.ntk.measure._record", record)
     n = FULL_SPECTRUM_UP_TO + 1
-    list(measure(inputs(3 * n, 3).astype(np.float32), network("relu", 1, np.inf), n, 3, [0], "cpu"))
+    list(
+        measure(inputs(3 * n, 3).astype(np.float32), network("relu", 1, np.inf), [n], 3, [0], "cpu")
+    )
     assert alive == [0, 0, 0]

@@ -19,7 +19,7 @@ from ntkcond.jobs import costs, kernel, scalapack_spectrum, sweep
 from ntkcond.jobs import sgd as sgd_job
 from ntkcond.jobs import spectrum as spectrum_job
 from ntkcond.jobs.registry import STEPS as COMPUTING
-from ntkcond.ntk import closest_pair, empirical, infinite_width, spectrum
+from ntkcond.ntk import closest_pair, empirical, infinite_width, rounding, spectrum
 from ntkcond.run.digests import imported_modules
 from ntkcond.training import sgd
 from small_results import STEPS
@@ -238,7 +238,10 @@ def test_nothing_in_jobs_or_run_changes_a_number():
 
 def test_what_jobs_say_again_of_computed_code_is_the_same():
     assert sgd_job.TEST_ROWS == sgd.TEST_ROWS
-    assert closest_pair_job.COORDINATES == closest_pair.DIRECTIONS + 1
+    levels = (64, 4 * 64, closest_pair.LANDMARKS)
+    assert sum(k + 1 for k in levels) + closest_pair.COUNTED == closest_pair_job.COORDINATES
+    assert levels[0] + 1 == closest_pair_job.COMPARED
+    assert costs.TOGETHER == rounding.AT_ONCE
     tile = empirical.tile_size(np.empty(0))
     assert 3 * costs.FLOAT64 * tile * empirical.WIDTH * tile == kernel.TILES
     assert costs.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
