@@ -4,8 +4,10 @@ import ast
 import contextlib
 import hashlib
 import importlib
+import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -133,7 +135,9 @@ def test_a_part_of_an_artefacts_module_has_all_functions_that_its_step_calls(
     known = {str(digests.module_file(m)): m for m in imported_modules(*job.modules)}
     assert {file for file, _ in calls} <= known.keys()
     own = {function for file, function in calls if known[file] == of_module}
-    defined = {getattr(node, "name", "") for node in digests._parsed(of_module)._tree.body}
+    path, part = digests.module_file(of_module), of_module.partition(":")[2]
+    tree = digests._tree(path.read_bytes(), path, part)
+    defined = {getattr(node, "name", "") for node in tree.body}
     assert own and own <= defined
 
 
@@ -309,14 +313,14 @@ def test_digests_see_any_other_change(tmp_path, name):
     text = (PACKAGE / name).read_text("utf-8")
     path = tmp_path / "module.py"
     path.write_text(text, "utf-8")
-    original, seen, which = digests._Parsed(path).digest, set(), 0
+    original, seen, which = digests._parse(path.read_bytes(), path).digest, set(), 0
     while True:
         mutation = Mutation(which)
         tree = ast.fix_missing_locations(mutation.visit(ast.parse(text)))
         if mutation.left >= 0:
             break
         path.write_text(ast.unparse(tree), "utf-8")
-        digest = digests._Parsed(path).digest
+        digest = digests._parse(path.read_bytes(), path).digest
         assert digest != original, f"{name}: unseen: {ast.unparse(tree)}"
         seen.add(digest)
         which += 1
@@ -435,3 +439,32 @@ def test_of_a_small_file_the_answer_is_not_remembered(tmp_path):
     assert not memory.exists()
     assert Remembered(memory, "size", lambda p: str(len(p.read_bytes())), from_size=5)(path) == "5"
     assert memory.exists()
+
+
+def test_what_is_remembered_is_what_is_parsed(tmp_path):
+    """By a process each; a memory that is damaged, or of other code, changes no digest."""
+    memory = tmp_path / "modules.json"
+    ask = (
+        "import sys, json; from pathlib import Path; from ntkcond.run import digests;"
+        "parsed = []; parse = digests._parse;"
+        "digests._parse = lambda *a: parsed.append(a[1]) or parse(*a);"
+        f"digests.remember(Path({str(memory)!r}));"
+        "modules = ('ntkcond.steps.sweep', 'ntkcond.artefacts.fig2:drawing');"
+        "said = [digests.code_digests(*modules), digests.imported_modules(*modules)];"
+        "print(json.dumps([len(parsed), said]))"
+    )
+
+    def answer() -> tuple[int, list]:
+        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+        return tuple(json.loads(done.stdout))
+
+    parsed, said = answer()
+    assert parsed > 20
+    assert answer() == (0, said)
+    memory.write_text(memory.read_text("utf-8")[:-10], "utf-8")
+    assert answer() == (parsed, said)
+    known = json.loads(memory.read_text("utf-8"))
+    memory.write_text(json.dumps({f"{key[:-1]}x": value for key, value in known.items()}), "utf-8")
+    assert answer() == (parsed, said)
+    memory.write_text("[1]", "utf-8")
+    assert answer() == (parsed, said)

@@ -31,7 +31,8 @@ from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Request
 from ntkcond.plan import caption, config, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
-from ntkcond.plan.graph import DRAW, Graph, Job
+from ntkcond.plan.graph import DRAW, RECORDED, Graph, Job
+from ntkcond.run.digests import remember
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
 from ntkcond.run.ranks import require_mpi
@@ -94,6 +95,8 @@ class Plan:
         _require_code(self.start, version)
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
         self.is_first = is_first()
+        if self.is_first:
+            remember(RECORDED / "modules.json")
         config.complete(config_, from_default=project is None)
         self.config = config.check(config_, self.start, scan=self.is_first)
         if not self.is_first and self.config.device == "auto":  # a GPU may be someone else's

@@ -14,6 +14,7 @@ Read by the Snakefile at every start: standard library only.
 """
 
 import ast
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -21,9 +22,10 @@ import importlib.metadata
 import json
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Answer = TypeVar("Answer", str, bool)
 PACKAGE = "ntkcond"
@@ -47,6 +49,7 @@ DESCRIPTIONS = ("SPEC", "SOURCE")  # names of constants that `ntkcond.run.descri
 PARTS = {"table": ("table",), "drawing": ("draw", "markdown", "html")}
 LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
+MOST_REMEMBERED = 1000
 
 
 @functools.cache
@@ -89,10 +92,7 @@ def package_versions(*modules: str) -> dict[str, str]:
         for module in imported_modules(*modules)
         for imported in _parsed(module).imports
     }
-    return {
-        VERSIONED[name]: importlib.metadata.version(VERSIONED[name]).partition("+")[0]
-        for name in sorted(names & VERSIONED.keys())
-    }
+    return {VERSIONED[name]: _version(VERSIONED[name]) for name in sorted(names & VERSIONED.keys())}
 
 
 def module_file(module: str) -> Path | None:
@@ -150,30 +150,60 @@ class Remembered(Generic[Answer]):
             return {}
 
 
-class _Parsed:
-    """The digest of a module, or of a part, and the dotted names that it may import."""
+class Parsed(NamedTuple):
+    """Of a module, or of a part: the dotted names that it may import; its digest; whether it has no
+    code, such as the face of a package."""
 
-    def __init__(self, path: Path, part: str = "") -> None:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
-        if part:
-            tree.body = _used(tree.body, PARTS[part])
-        self.imports: list[str] = []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                self.imports += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                if node.level:
-                    raise ValueError(f"{path}: relative import; the code digest follows none")
-                self.imports.append(node.module or "")
-                # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
-                self.imports += [f"{node.module}.{alias.name}" for alias in node.names]
-            _drop_prose(node)
-        self.empty = not tree.body  # such as the face of a package
-        self._tree = tree
+    imports: list[str]
+    digest: str
+    empty: bool
 
-    @functools.cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(_text(self._tree).encode()).hexdigest()[:16]
+
+@functools.cache
+def remember(file: Path) -> None:
+    """What a module says follows from its content: keeps it in a file, for the next process."""
+    file = file.absolute()
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        known = json.loads(file.read_text("utf-8"))
+        _remembered.update({key: Parsed(*value) for key, value in known.items()})
+    before = set(_remembered)
+
+    def keep() -> None:
+        if _remembered.keys() - before:
+            known = dict(list(_remembered.items())[-MOST_REMEMBERED:])
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                temporary = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}")
+                temporary.write_text(json.dumps(known), "utf-8")
+                temporary.replace(file)
+
+    atexit.register(keep)
+
+
+_remembered: dict[str, Parsed] = {}
+
+
+def _tree(source: bytes, path: Path, part: str) -> ast.Module:
+    tree = ast.parse(source, filename=str(path))
+    if part:
+        tree.body = _used(tree.body, PARTS[part])
+    return tree
+
+
+def _parse(source: bytes, path: Path, part: str = "") -> Parsed:
+    tree, imports = _tree(source, path, part), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{path}: relative import; the code digest follows none")
+            imports.append(node.module or "")
+            # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
+            imports += [f"{node.module}.{alias.name}" for alias in node.names]
+        _drop_prose(node)
+    digest = hashlib.sha256(_text(tree).encode()).hexdigest()[:16]
+    return Parsed(imports, digest, not tree.body)
 
 
 def _used(body: list[ast.stmt], names: Iterable[str]) -> list[ast.stmt]:
@@ -252,7 +282,22 @@ def _is_description(node: ast.AST) -> bool:
 
 
 @functools.cache
-def _parsed(module: str) -> _Parsed:
-    path = module_file(module)
+def _parsed(module: str) -> Parsed:
+    path, part = module_file(module), module.partition(":")[2]
     assert path, f"{module} is no module of this package"
-    return _Parsed(path, module.partition(":")[2])
+    source = path.read_bytes()
+    key = hashlib.sha256(b"\0".join([source, part.encode(), _rules()])).hexdigest()
+    if key not in _remembered:
+        _remembered[key] = _parse(source, path, part)
+    return _remembered[key]
+
+
+@functools.cache
+def _rules() -> bytes:
+    """What else an answer follows from: this module, and Python's grammar."""
+    return Path(__file__).read_bytes() + sys.version.encode()
+
+
+@functools.cache
+def _version(distribution: str) -> str:
+    return importlib.metadata.version(distribution).partition("+")[0]
