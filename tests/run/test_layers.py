@@ -55,7 +55,6 @@ NO_NUMBERS = {
     "files.read_hdf5": "values come back as they were written: tests/run/test_files.py, FORMAT",
     "files.write_hdf5": "the same",
     "files.write_csv": "the same",
-    "files.write_text": "the text as it is",
     "files.write_provenance": "no result",
     "files.replacing": "a path to write to",
     "files.explained": "changes exceptions only",

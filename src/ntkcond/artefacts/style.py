@@ -62,16 +62,20 @@ class Picture(Figure):
 
     def save(self, path: Path | str, record: dict | None = None) -> None:
         """As the suffix says (.pdf, .png), without a date, with its provenance."""
-        path = Path(path)
-        key = {"pdf": "Keywords", "png": "provenance"}[path.suffix[1:]]
+        content = self.rendered(Path(path).suffix, record)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+
+    def rendered(self, suffix: str, record: dict | None = None) -> bytes:
+        """What `save` writes."""
+        key = {".pdf": "Keywords", ".png": "provenance"}[suffix]
         metadata = {key: json.dumps(record)}
-        if path.suffix == ".pdf":
+        if suffix == ".pdf":
             metadata["CreationDate"] = None
         picture = io.BytesIO()  # on a full disk matplotlib's PDF fails with an error of its own
         with look():
-            self.savefig(picture, format=path.suffix[1:], metadata=metadata)
-        with replacing(path) as temporary:
-            temporary.write_bytes(picture.getvalue())
+            self.savefig(picture, format=suffix[1:], metadata=metadata)
+        return picture.getvalue()
 
 
 def figure(height: float, width: float = TEXT_WIDTH) -> Picture:

@@ -6,6 +6,7 @@ A module in `ntkcond.artefacts` has `draw`, which makes a figure of the numbers;
 import importlib
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
@@ -14,7 +15,7 @@ from ntkcond.artefacts import output
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import title
 from ntkcond.run import command
-from ntkcond.run.files import write_provenance, write_text
+from ntkcond.run.files import replacing, write_provenance
 
 TEXTS = {".md": "markdown", ".html": "html"}  # the module's function for each
 LAST_LINES = {".md": "\n{}\n", ".html": "\n<p>{}</p>\n"}
@@ -28,15 +29,18 @@ def main(arguments: Namespace) -> None:
     missing = (a.about or {}).get("missing", empty)
     suffixes = SPECS[a.artefact].drawn
     drawn = draw(module, numbers, missing) if ".png" in suffixes else None
-    files = [a.output.with_suffix(suffix) for suffix in suffixes]
-    for file in files:
+    contents: dict[Path, bytes] = {}  # all before the first is written: few kills come between
+    for file in (a.output.with_suffix(suffix) for suffix in suffixes):
         if file.suffix in TEXTS:
             text = getattr(module, TEXTS[file.suffix])(numbers)
             note = LAST_LINES[file.suffix].format(in_words(missing)) if missing else ""
-            write_text(file, text + note)
+            contents[file] = (text + note).encode()
         else:
-            drawn.save(file, a.record)
-    write_provenance(files, a.record)
+            contents[file] = drawn.rendered(file.suffix, a.record)
+    for file, content in contents.items():
+        with replacing(file) as temporary:
+            temporary.write_bytes(content)
+    write_provenance(list(contents), a.record)
 
 
 def draw(module: ModuleType, numbers: pd.DataFrame, missing: Sequence[str] = ()):
