@@ -39,8 +39,8 @@ PROVED, MODEL, ESTIMATED = "proved", "model", "estimated"  # grades, from the st
 LAMBDA = 8.0
 ELEMENTARY = 8  # units of rounding of exp, tanh and the like, and of what is made of them
 SECOND_ORDER = 1.01  # terms in u², and the rounding of the bounds themselves
-# So that no luck makes the noise small: at least so many rows, of each of which a weight matrix near
-# rank one leaves a single number; and so many entries a layer.
+# So that no luck makes the noise small: so many rows at least, of each of which a weight matrix
+# near rank one leaves a single number; and so many entries a layer.
 ROWS_OF_NOISE, ENTRIES_OF_NOISE = 256, 1 << 13
 AT_ONCE = 512  # samples: more pass in parts, which keep within a cache
 
