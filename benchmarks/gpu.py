@@ -31,7 +31,7 @@ import pandas as pd
 import torch
 
 from ntkcond.run.digests import code_digests
-from ntkcond.run.files import write_csv, write_text
+from ntkcond.run.files import csv_of, write_artefact, write_text
 
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("gpu_worker.py")
@@ -191,7 +191,8 @@ def report(facts: dict[str, str], outcomes: dict[str, str], options: argparse.Na
     parts = {name: finished(name, facts, options) or [] for name in PARTS}
     rows = [{"part": name, **row} for name, rows in parts.items() for row in rows]
     table = pd.DataFrame(rows, columns=["part", *COLUMNS])
-    write_csv(options.table, table.assign(command="make gpu", when=date.today().isoformat()))
+    table = table.assign(command="make gpu", when=date.today().isoformat())
+    write_artefact({options.table: csv_of(table)}, None)
     write_text(options.page, page(table, facts, outcomes, options))
     failed = any(outcome.startswith("failed") for outcome in outcomes.values())
     return not failed and "differs" not in table["verdict"].to_numpy()

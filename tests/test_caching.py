@@ -456,7 +456,8 @@ CHANGES: dict[str, list[Change]] = {
             (("ntk/rank",),) * 2,
             (
                 (
-                    "ntk/of_module", "ntk/perturbation", "ntk/differentiated",
+                    "ntk/of_module", "ntk/of_function", "ntk/gradient_error",
+                    "ntk/perturbation", "ntk/differentiated",
                     "ntk/per_sample_gradients", "networks/modules",
                 ),
                 ("ntk/of_module", "ntk/per_sample_gradients", "networks/modules"),

@@ -295,6 +295,17 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     assert not THOROUGH or not VICTIMS.keys() - hits
 
 
+@pytest.mark.parametrize("written", [[], ["pdf"], ["pdf", "png"]])
+def test_killed_with_snakemake_between_two_files_the_job_runs_again(project, written):
+    """Nobody has noted the job then: the next start must not take its files for out of date."""
+    for suffix in {"pdf", "png"} - set(written):
+        (project / f"results/fig2.{suffix}").unlink()
+    for path in (project / ".snakemake/metadata").rglob("*"):
+        if path.is_file() and "draw_fig2" in path.read_text("utf-8"):
+            path.unlink()
+    assert planned(project, "results/fig2.png") == ({} if len(written) == 2 else {"draw_fig2": 1})
+
+
 def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
     """Snakemake, which clears away what a killed job left, does not take the checkpoint. The job
     that it left at work ends by itself, long before it is done."""

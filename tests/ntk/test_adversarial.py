@@ -13,7 +13,7 @@ import pytest
 from adversarial import CHEAP, KINDS, judged
 
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.ntk import infinite_width, of_module, perturbation, rounding, spectrum
+from ntkcond.ntk import gradient_error, infinite_width, of_module, perturbation, rounding, spectrum
 from thoroughness import how_many
 
 CASES = how_many("CASES", few=560, thorough=100_000)
@@ -100,7 +100,7 @@ def test_a_planted_flaw_is_found(flaw, monkeypatch):
 def test_kinks_of_modules_that_nobody_sees_are_found(monkeypatch):
     """Not by their distances, nor by gradients that jump."""
     monkeypatch.setattr(perturbation, "KINKS", {})
-    monkeypatch.setattr(of_module, "SATURATED", math.inf)
+    monkeypatch.setattr(gradient_error, "SATURATED", math.inf)
     _assert_one_is_false("module knots", 30)
 
 

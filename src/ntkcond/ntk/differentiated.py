@@ -76,6 +76,7 @@ class Differentiated:
             self.module = copy.deepcopy(module)._apply(lambda t: _with_type(t, dtype, device))
         except (RuntimeError, TypeError) as error:
             raise UserError(f"the module cannot be copied: {error}") from error
+        self.dtype = dtype
         self.parameters: dict[str, Tensor] = {}
         for name, p in self.module.named_parameters():
             p.requires_grad_(name in names)
@@ -113,7 +114,7 @@ class Differentiated:
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         if not _agree(together, alone):
             apart = float((together - alone).abs().max())
-            if not apart <= reach_of(lambda: self._outputs(x), together):
+            if not apart <= reach_of(lambda: self._outputs(x), together, self.dtype):
                 raise UserError(
                     "the module's output for a sample depends on the others of its batch: its NTK"
                     " is not defined"
@@ -151,15 +152,16 @@ class Differentiated:
             passing=max(one.passing for one in [*first, *chain.from_iterable(by_layers.values())]),
         )
 
-    def tell_apart(self, x: Tensor) -> None:
+    def tell_apart(self, x: Tensor) -> bool:
         """Finds the layers of which a row does not belong to the sample in its place, or to others
-        too: as where samples are sorted. Their parameters join by_jacobian. Of all samples, which
-        `check` sees a few of."""
+        too: as where samples are sorted. Their parameters join by_jacobian. Whether any did. Of all
+        samples, which `check` sees a few of."""
         f, uses = self._recorded(x)
         before = set(self.by_jacobian)
         plain = self._told_apart(f.sum(1), uses)
         if self.by_jacobian != before:
             self._measure(x[:1], uses, self._by_name(uses, plain))
+        return self.by_jacobian != before
 
     def _told_apart(self, f: Tensor, uses: list[_Use]) -> list[Tensor]:
         """The vectors back-propagated to each use; f: a number of each sample. If each is that of
@@ -179,13 +181,17 @@ class Differentiated:
 
     def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
-        gradients = self._of_layers(x, outputs)
+        return self.with_outputs(x, outputs)[1]
+
+    def with_outputs(self, x: Tensor, outputs: range) -> tuple[Tensor, ByName]:
+        """All outputs, (n, k), and the gradients of some."""
+        f, gradients = self._of_layers(x, outputs)
         for name in sorted(self.by_jacobian):
             gradients[name] = []
         for j in outputs if self.by_jacobian else ():
             for name, values in self._of_samples(x, j).items():
                 gradients[name].append(Explicit(values.reshape(len(x), -1)))
-        return gradients
+        return f, gradients
 
     def samples_at_once(self, outputs: int, memory: float, n: int) -> tuple[int, int]:
         """How many samples are differentiated at once, and of how many the gradients, of so many
@@ -248,11 +254,11 @@ class Differentiated:
             for hook in hooks:
                 hook.remove()
 
-    def _of_layers(self, x: Tensor, outputs: range) -> ByName:
-        """Gradients with respect to the parameters of layers. One that is used elsewhere as well
-        joins by_jacobian."""
+    def _of_layers(self, x: Tensor, outputs: range) -> tuple[Tensor, ByName]:
+        """Outputs, and gradients with respect to the parameters of layers. One that is used
+        elsewhere as well joins by_jacobian."""
         if self.by_jacobian >= self.parameters.keys():
-            return {}
+            return self.outputs(x), {}
         f, uses = self._recorded(x)
         for use in uses:  # such as one that sees some of the samples
             if not len(use.inputs) == len(use.result) == len(x):
@@ -271,7 +277,7 @@ class Differentiated:
                 elif name in by_name:
                     added = torch.stack([gradients.explicit() for gradients in by_use]).sum(0)
                     by_name[name].append(Explicit(added))
-        return by_name
+        return f.detach(), by_name
 
     def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> ByName:
         """For each parameter, its gradients by each use."""

@@ -1,72 +1,78 @@
 """The NTK of any torch.nn.Module, and its condition number with a verdict.
 
-K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J, in float64. The
-layers of `ntkcond.ntk.per_sample_gradients` need one backward pass for all samples together. What
-is left, such as a weight that is used elsewhere as well, is differentiated sample by sample
+K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J. The layers of
+`ntkcond.ntk.per_sample_gradients` need one backward pass for all samples together. What is left,
+such as a weight that is used elsewhere as well, is differentiated sample by sample
 (`ntkcond.ntk.differentiated`).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
-from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
-from ntkcond.ntk.perturbation import (
-    COARSER,
-    MARGIN,
-    SATURATED,
-    Perturbed,
-    Plain,
-    Swapped,
-    reach_of,
-    reaches,
-    undecided,
+from ntkcond.ntk.differentiated import ByName, Differentiated
+from ntkcond.ntk.gradient_error import (
+    FEW,
+    FEW_NUMBERS,
+    GradientErrors,
+    Recorded,
+    gradient_errors,
+    recorded,
+    require_repeatable,
 )
-from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, Bound, KernelError
+from ntkcond.ntk.of_function import OfFunction
+from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
-DIFFERS = 1e-8  # relative: far above rounding
-DEPENDS = (
-    "the gradient of a sample depends on the other samples of its batch, or changes from call to"
-    " call: the module's NTK is not defined"
-)
-FEW = 4  # samples that show how its gradients can be computed
 SAFETY = 4.0  # of what random errors change
-RUNS = 8, 2  # with random errors, of few numbers and of many: no luck makes the estimate small
+UNCERTIFIED = "none"  # grade of a kernel whose error is not known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """An NTK.
 
-    matrix: (n, n) float64, exactly symmetric; (n k, n k) for all k outputs, sample by sample.
-    error: the norm of its rounding error is at most this, as far as an estimate can say (`kernel`).
-    rank_bound: its rank is at most this: the number of weights, of distinct samples.
-    layerwise, by_jacobian: names of the parameters whose gradients came from their layers, and of
-    the others. kinks: preactivations so near a kink of their activation, as ReLU's, that rounding
-    may have put them on its other side. grade: "estimated"; "proved" of a given matrix.
+    matrix: (n, n), exactly symmetric, or (n₁, n₂), of two sets of samples; (n k, n k) for all k
+    outputs, sample by sample. error: the Frobenius norm of its rounding error is at most this, as
+    far as an estimate can say (`kernel`); NaN if it was not estimated. rank_bound: its rank is at
+    most this: the number of weights, of distinct samples. layerwise, by_jacobian: names of the
+    parameters whose gradients came from their layers, and of the others. kinks: preactivations so
+    near a kink of their activation, as ReLU's, that rounding may have put them on its other side.
+    grade: "estimated"; "proved" of a given matrix; "none" without an error. two_sets: whether rows
+    and columns are different samples.
     """
 
-    matrix: np.ndarray
+    matrix: np.ndarray | Tensor
     error: float
     rank_bound: int
     layerwise: tuple[str, ...]
     by_jacobian: tuple[str, ...]
     kinks: int = 0
     grade: str = ESTIMATED
+    two_sets: bool = False
+
+    def __repr__(self) -> str:
+        rows, columns = self.matrix.shape
+        kind = str(self.matrix.dtype).removeprefix("torch.")
+        known = f"error {self.error:.2g} ({self.grade})"
+        if self.grade == UNCERTIFIED:
+            known = "no certificate"
+        kinks = f", {self.kinks} kinks" if self.kinks else ""
+        return f"Kernel({rows} × {columns}, {kind}, {known}, rank ≤ {self.rank_bound}{kinks})"
 
 
 def condition_number(
-    module: nn.Module | Kernel | np.ndarray,
+    module: nn.Module | Callable[..., Tensor] | Kernel | np.ndarray | Tensor,
     x: Tensor | np.ndarray | None = None,
     *,
     error: float = 0.0,
@@ -77,7 +83,7 @@ def condition_number(
     error: of a matrix, a bound on the norm of its error; that of rounding its entries to their type
     is added. options: those of `kernel`, of a module. Raises UserError as `kernel` does, and if the
     matrix is not symmetric, has entries that are not finite, or an eigenvalue below zero by more
-    than its error.
+    than its error; and of a kernel of two sets, or without a certificate.
 
     >>> import torch, ntkcond
     >>> _ = torch.manual_seed(0)
@@ -88,10 +94,10 @@ def condition_number(
     >>> spectrum.verdict, spectrum.grade
     ('resolved', 'estimated')
     """
-    if isinstance(module, nn.Module):
+    if isinstance(module, nn.Module) or (callable(module) and not isinstance(module, Tensor)):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
-        ntk = kernel(module, x, **options)
+        ntk = _as_kernel(kernel(module, x, **options))
     elif x is not None or options:
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
@@ -106,7 +112,7 @@ def condition_number(
     return computed
 
 
-def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
+def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     """The two rows of an NTK whose gradients have the smallest angle, arccos K_ij/√(K_ii K_jj)
     (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees.
 
@@ -117,7 +123,7 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     >>> pair.first, pair.second, round(pair.angle_deg, 6)
     (0, 1, 60.0)
     """
-    matrix = _as_kernel(kernel).matrix
+    matrix = _matrix(kernel)
     norms = np.sqrt(matrix.diagonal())
     index = np.flatnonzero(norms)
     if len(index) < 2:
@@ -130,54 +136,84 @@ def closest_pair(kernel: Kernel | np.ndarray) -> ClosestPair:
     return ClosestPair(angle, i, j, len(matrix) - len(index))
 
 
-def _as_kernel(kernel: Kernel | np.ndarray, allowed: float = 0.0) -> Kernel:
-    """A matrix as a kernel; its error is that of entries rounded to a type below float64. allowed:
-    by how much its diagonal may be below zero."""
+def _as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
+    """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
+    that of rounding its entries to their type is added."""
+    matrix = _matrix(kernel, error)
     if isinstance(kernel, Kernel):
-        return kernel
-    entries = kernel.detach().cpu().numpy() if isinstance(kernel, Tensor) else np.asarray(kernel)
+        if kernel.grade == UNCERTIFIED:
+            raise UserError(
+                "this kernel was computed with certify=False: nothing is known of its error. Leave"
+                " that out, or pass kernel.matrix with an error= of your own"
+            )
+        return replace(kernel, matrix=matrix)
+    entries = _entries(kernel)
+    rough = entries.dtype.kind == "f" and np.finfo(entries.dtype).eps > np.finfo(np.float64).eps
+    rounding = np.finfo(entries.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
+    return Kernel(matrix, float(rounding), len(matrix), (), (), grade=PROVED)
+
+
+def _matrix(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
+    """(n, n) float64. error: by how much its diagonal may be below zero."""
+    if isinstance(kernel, Kernel) and kernel.two_sets:
+        raise UserError("this kernel is of two sets of samples: one of a single set is needed")
+    entries = _entries(kernel.matrix if isinstance(kernel, Kernel) else kernel)
     if entries.dtype.kind not in "fiu":
         raise UserError(f"an NTK is a matrix of real numbers, not of {entries.dtype}")
-    matrix = entries.astype(np.float64)
+    matrix = entries.astype(np.float64, copy=False)
     if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise UserError("the matrix has entries that are NaN or infinite")
-    if (matrix.diagonal() < -allowed).any():
+    if (matrix.diagonal() < -error).any():
         raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
     if not np.array_equal(matrix, matrix.T):
         raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
-    rough = entries.dtype.kind == "f" and np.finfo(entries.dtype).eps > np.finfo(np.float64).eps
-    error = np.finfo(entries.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
-    return Kernel(matrix, float(error), len(matrix), (), (), grade=PROVED)
+    return matrix
+
+
+def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
+    return matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else np.asarray(matrix)
 
 
 def kernel(
-    module: nn.Module,
+    module: nn.Module | Callable[..., Tensor],
     x: Tensor | np.ndarray,
+    x2: Tensor | np.ndarray | None = None,
     *,
+    params: Any = None,
     output: int | str | None = None,
     parameters: Sequence[str] | None = None,
     memory: float = 2e9,
+    certify: bool = True,
+    dtype: torch.dtype = torch.float64,
+    as_tensor: bool = False,
 ) -> Kernel:
     """The NTK of a module as it is, at its present weights, in its present mode; it is not changed.
 
-    x: (n, …) samples, NumPy or torch; computed in float64 on the module's device; whole numbers,
-    such as tokens, stay as they are. output: position of an output; "trace", the sum of the NTKs of
-    all outputs, (n, n); "all", (n k, n k); None if there is only one. parameters: names, or their
-    beginnings up to a dot; all that require a gradient by default. memory: bytes that gradients may
-    take; if they need more, samples are differentiated in parts, and again for each part of K's
-    rows whose gradients are kept. K, its copy and the products of a band of it come on top.
+    module: or a function f(params, sample), as torch.func takes it, of `params`, a nested dict,
+    list or tuple of tensors, and of a single sample. x: (n, …) samples, NumPy or torch; whole
+    numbers, such as tokens, stay as they are. x2: other samples: K is (n, n₂) then. output:
+    position of an output; "trace", the sum of the NTKs of all outputs; "all", (n k, n₂ k), sample
+    by sample; None if there is only one. parameters: names, or their beginnings up to a dot; all
+    that require a gradient by default. memory: bytes that gradients may take; if they need more,
+    samples are differentiated in parts, and again for each part of K's rows whose gradients are
+    kept. K, its copy and the products of a band of it come on top. dtype: in which all is computed,
+    float64 or float32; samples and weights are rounded to it first. as_tensor: K as a tensor on the
+    module's device, in place of NumPy.
 
-    The error is an estimate: four times what random errors in all operations make of the gradient
-    of every sample (`ntkcond.ntk.perturbation`); and 4 √s u a stage of s terms, relative to the
-    norms of two gradients, with two stages a layer and one more, for u of the lowest precision that
-    the module computes in. Where these errors change a gradient by more than SATURATED, or a
-    preactivation is at a kink, the whole gradient counts as error.
+    certify: estimate the error. It is four times what random errors in all operations make of the
+    gradient of every sample (`ntkcond.ntk.gradient_error`); and 4 √s u a stage of s terms, relative
+    to the norms of two gradients, with two stages a layer and one more, for u of the lowest
+    precision that the module computes in. Where these errors change a gradient by more than
+    SATURATED, or a preactivation is at a kink, the whole gradient counts as error. It takes about
+    four times as long as K alone. Without it, whether samples depend on each other is tried on the
+    first four alone.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
-    BatchNorm and dropout in training mode; if the output is no tensor, not finite, changes from
-    call to call, or depends on the other samples, as found by half batches in another order.
+    BatchNorm and dropout in training mode; under autocast; if the output is no tensor, not finite,
+    changes from call to call, or depends on the other samples, as found by half batches in another
+    order.
 
     >>> import torch, ntkcond
     >>> network = torch.nn.Linear(3, 2)
@@ -187,37 +223,77 @@ def kernel(
            [1., 1., 2.]])
     >>> ntkcond.kernel(network, torch.eye(3), output="all", parameters=["bias"]).matrix.shape
     (6, 6)
+    >>> ntkcond.kernel(network, torch.eye(3), torch.ones(2, 3), output=0).matrix
+    array([[2., 2.],
+           [2., 2.],
+           [2., 2.]])
     """
+    module = _as_module(module, params)
+    if dtype not in (torch.float64, torch.float32):
+        raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
     names = _chosen(module, parameters)
     _refuse_training(module)
     device = next(p.device for name, p in module.named_parameters() if name in names)
-    samples = _samples(x, device)
-    differentiated = Differentiated(module, names)
-    outputs = _outputs(output, differentiated.check(samples[:FEW]))
-    sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
-    for part in _parts(len(samples), sizes[0]):
-        differentiated.tell_apart(samples[part])
-    sizes = differentiated.samples_at_once(len(outputs), memory, len(samples))
-    matrix = gram(differentiated, samples, outputs, output == "all", *sizes)
-    if not np.isfinite(matrix.diagonal()).all():
-        first = int(np.flatnonzero(~np.isfinite(matrix.diagonal()))[0])
-        sample = first // len(outputs) if output == "all" else first
-        raise UserError(
-            f"the gradient of sample {sample} is NaN or infinite: its NTK is not defined"
-        )
-    at_once = differentiated.checked_at_once(len(outputs), memory, len(samples))
-    bound = _error(matrix, differentiated, samples, outputs, at_once)
-    distinct = len(first_of_each(samples.cpu().numpy().reshape(len(samples), -1)))
-    weights = sum(p.numel() for name, p in module.named_parameters() if name in names)
-    rank = min(distinct, weights)
-    if output == "trace":
-        rank = min(distinct, weights * len(outputs))
-    elif output == "all":
-        rank = min(distinct * len(outputs), weights)
+    if torch.is_autocast_enabled(device.type):
+        raise UserError("autocast lowers the precision by parts: call outside of it, with dtype=")
+    samples = [_samples(x, device, dtype)]
+    if x2 is not None:
+        samples.append(_samples(x2, device, dtype, "x2"))
+        if samples[0].shape[1:] != samples[1].shape[1:] or samples[0].dtype != samples[1].dtype:
+            shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in samples)
+            raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
+    differentiated = Differentiated(module, names, dtype)
+    outputs = _outputs(output, differentiated.check(samples[0][:FEW]))
+    whole = output == "all"
+    ntk = _Computed(differentiated, samples, outputs, whole, memory)
+    matrix, errors = ntk.certified() if certify else (ntk.matrix(), None)
+    rows = [samples[0], samples[-1]]
+    weights = sum(p.numel() for p in differentiated.parameters.values())
+    rank = min(_rank_bound(s, weights, len(outputs), output) for s in rows)
     by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
     layerwise = tuple(name for name in names if name not in by_jacobian)
-    error = bound.norm(float(np.trace(matrix)))
-    return Kernel(matrix, error, rank, layerwise, by_jacobian, bound.kinks)
+    error, kinks, grade = math.nan, 0, UNCERTIFIED
+    if errors is not None:
+        error, kinks, grade = ntk.error(errors), int(errors.kinks.sum()), ESTIMATED
+    result = matrix if as_tensor else matrix.cpu().numpy()
+    two_sets = x2 is not None
+    return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets)
+
+
+def _as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Module:
+    if isinstance(module, nn.Module):
+        if params is not None:
+            raise UserError("params are of a function; a module has its own: leave them out")
+        return module
+    if not callable(module):
+        kind = type(module).__name__
+        raise UserError(f"an NTK is that of a torch.nn.Module or of a function, not of a {kind}")
+    if params is None:
+        raise UserError("the NTK of a function f(params, sample) needs params=")
+    return OfFunction(module, params)
+
+
+def _rank_bound(x: Tensor, weights: int, outputs: int, output: int | str | None) -> int:
+    """Of J J ᵀ for one set of samples."""
+    distinct = len(first_of_each(x.cpu().numpy().reshape(len(x), -1)))
+    if output == "trace":
+        return min(distinct, weights * outputs)
+    return min(distinct * outputs if output == "all" else distinct, weights)
+
+
+def _require_finite(matrix: Tensor, outputs: int) -> None:
+    """outputs: rows of a sample. Raises UserError for the first sample whose row, or column, has no
+    finite entry."""
+    good = matrix.isfinite()
+    for axis, of_set in ((1, ""), (0, " of x2")):
+        if not good.any(axis).all():
+            sample = int((~good.any(axis)).nonzero()[0]) // outputs
+            raise UserError(
+                f"the gradient of sample {sample}{of_set} is NaN or infinite: its NTK is not"
+                " defined"
+            )
+    if not good.all():
+        raise UserError("the NTK has entries that are NaN or infinite: its gradients are too large")
 
 
 def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
@@ -271,24 +347,36 @@ def _refuse_training(module: nn.Module) -> None:
             )
 
 
-def _samples(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
-    """(n, …) float64, or whole numbers, on the device."""
+def _samples(
+    x: Tensor | np.ndarray,
+    device: torch.device,
+    dtype: torch.dtype = torch.float64,
+    name: str = "x",
+) -> Tensor:
+    """(n, …) of this type, or whole numbers, on the device. name: for messages."""
+    if isinstance(x, DataLoader):
+        raise UserError(
+            f"{name} is a DataLoader: give its samples as one tensor, such as"
+            " torch.cat([x for x, _ in loader])"
+        )
     if isinstance(x, np.ndarray):
         x = np.ascontiguousarray(x)  # torch takes no view that runs backwards
     try:
         x = torch.as_tensor(x).detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise UserError(f"x must be an array of numbers, a sample a row: {error}") from error
-    if x.ndim < 1 or len(x) < 2 or not x.numel():
-        raise UserError(f"x has the shape {tuple(x.shape)}: it must have two samples or more")
+        raise UserError(f"{name} must be an array of numbers, a sample a row: {error}") from error
+    fewest = 1 if name == "x2" else 2
+    if x.ndim < 1 or len(x) < fewest or not x.numel():
+        samples = "a sample" if fewest == 1 else "two samples"
+        raise UserError(f"{name} has the shape {tuple(x.shape)}: it must have {samples} or more")
     if x.is_complex():
-        raise UserError("x is complex: give real samples")
+        raise UserError(f"{name} is complex: give real samples")
     if not x.is_floating_point():
         return x.to(device)
     if not x.isfinite().all():
         row = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
-        raise UserError(f"x has NaN or infinite entries, first in sample {row}")
-    return x.to(device, torch.float64)
+        raise UserError(f"{name} has NaN or infinite entries, first in sample {row}")
+    return x.to(device, dtype)
 
 
 def _outputs(wanted: int | str | None, count: int) -> range:
@@ -307,138 +395,134 @@ def _outputs(wanted: int | str | None, count: int) -> range:
     return range(int(position), int(position) + 1)
 
 
-def gram(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    whole: bool,
-    at_once: int,
-    rows_kept: int,
-) -> np.ndarray:
-    """K: (n, n), the sum over outputs; or (n k, n k). So many samples are differentiated at once,
-    and the gradients of so many are kept."""
-    n, k = len(x), len(outputs) if whole else 1
-    matrix = torch.zeros(n, k, n, k, dtype=torch.float64, device=x.device)
-    parts = _parts(n, at_once)
-    together = rows_kept // at_once  # parts
-    pairs = [(a, b) for a, b in product(range(len(outputs)), repeat=2) if whole or a == b]
+class _Computed:
+    """K of one set of samples, or of two, and what rounding did to it. samples: one or two sets;
+    checks run over all of them together. whole: all outputs apart."""
 
-    def add(rows: slice, gradients: ByName, columns: slice, other: ByName) -> None:
-        for name, (a, b) in product(gradients, pairs):
-            place = (rows, a, columns, b) if whole else (rows, 0, columns, 0)
-            matrix[place] += gradients[name][a].gram(other[name][b])
+    def __init__(
+        self,
+        differentiated: Differentiated,
+        samples: list[Tensor],
+        outputs: range,
+        whole: bool,
+        memory: float,
+    ) -> None:
+        self.differentiated, self.samples, self.outputs = differentiated, samples, outputs
+        self.whole, self.memory = whole, memory
+        self.all = torch.cat(samples)
 
-    def fill(start: int) -> None:  # so that gradients are gone before the next
-        kept = [(rows, differentiated(x[rows], outputs)) for rows in parts[start:][:together]]
-        for i, (rows, gradients) in enumerate(kept):
-            for columns, other in kept[: i + 1]:
-                add(rows, gradients, columns, other)
-        for columns in parts[:start]:
-            other = differentiated(x[columns], outputs)
-            for rows, gradients in kept:
-                add(rows, gradients, columns, other)
+    def matrix(self, known: Recorded | None = None) -> Tensor:
+        """(n k, n k), symmetric, or (n₁ k, n₂ k). known: gradients of all samples, if at hand.
+        Raises UserError for the first sample with a gradient that is not finite."""
+        at_once, rows_kept = self.differentiated.samples_at_once(
+            len(self.outputs), self.memory, len(self.all)
+        )
+        first, n = self.samples[0], len(self.all)
+        k = len(self.outputs) if self.whole else 1
+        rows, columns = _parts(0, len(first), at_once), _parts(len(first), n, at_once)
+        symmetric = not columns
+        columns = columns or rows
+        start = columns[0].start
+        matrix = torch.zeros(
+            len(first), k, n - start, k, dtype=self.differentiated.dtype, device=first.device
+        )
+        together = max(1, rows_kept // at_once)  # parts
+        outputs = range(len(self.outputs))
+        pairs = [(a, b) for a, b in product(outputs, repeat=2) if self.whole or a == b]
 
-    for start in range(0, len(parts), together):
-        fill(start)
-    flat = matrix.reshape(n * k, n * k).cpu().numpy()
-    lower = np.tril(flat)
-    return lower + np.tril(lower, -1).T  # the two halves of a product round differently
+        def add(row: slice, gradients: ByName, column: slice, other: ByName) -> None:
+            column = slice(column.start - start, column.stop - start)
+            for name, (a, b) in product(gradients, pairs):
+                place = (row, a, column, b) if self.whole else (row, 0, column, 0)
+                matrix[place] += gradients[name][a].gram(other[name][b])
 
+        def of(part: slice) -> ByName:
+            if known is None:
+                return self.differentiated(self.all[part], self.outputs)
+            if part == slice(0, n):
+                return known.gradients
+            return {
+                name: [gradients.rows(part) for gradients in by_output]
+                for name, by_output in known.gradients.items()
+            }
 
-def _parts(n: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        def fill(number: int) -> None:  # so that gradients are gone before the next
+            kept = [(part, of(part)) for part in rows[number:][:together]]
+            for i, (row, gradients) in enumerate(kept if symmetric else []):
+                for column, other in kept[: i + 1]:
+                    add(row, gradients, column, other)
+            for column in rows[:number] if symmetric else columns:
+                other = of(column)
+                for row, gradients in kept:
+                    add(row, gradients, column, other)
 
+        for number in range(0, len(rows), together):
+            fill(number)
+        flat = matrix.reshape(len(first) * k, -1)
+        _require_finite(flat.tril() if symmetric else flat, k)
+        if not symmetric:
+            return flat
+        flat.tril_()  # the two halves of a product round differently
+        flat += flat.tril(-1).T
+        return flat
 
-def _error(
-    matrix: np.ndarray, differentiated: Differentiated, x: Tensor, outputs: range, at_once: int
-) -> Bound:
-    """See `kernel`. Raises UserError if outputs or gradients of samples differ in other batches:
-    they depend on the other samples, or on chance, also where outputs do not show it, as below a
-    head of zeros."""
-    n, k = len(x), len(matrix) // len(x)
-    sizes = np.sqrt(np.maximum(matrix.diagonal(), 0).reshape(n, k).sum(1))
-    weights = sum(p.numel() for p in differentiated.parameters.values())
-    squared, kinks = np.zeros(n), 0
-    runs = RUNS[n * weights > 4096]
-    first, second = (differentiated(x[:FEW], outputs) for _ in range(2))
-    if not (distances(first, second) <= DIFFERS * norms(first) + TINY).all():
-        raise UserError(DEPENDS)
-    for number, part in enumerate(_parts(n, at_once)):
-        samples, size = x[part], sizes[part]
-        plain, squares = Plain(), np.zeros(len(samples))
-        at_kinks = np.zeros(len(samples), dtype=np.int64)
-        with torch.random.fork_rng():
-            with plain:
-                gradients = differentiated(samples, outputs)
-            for run in range(runs):
-                with Perturbed(runs * number + run) as perturbed:
-                    moved = differentiated(samples, outputs)
-                squares += distances(gradients, moved) ** 2 / runs
-                at_kinks = np.maximum(at_kinks, undecided(plain, perturbed, len(samples)).numpy())
-            away = np.sqrt(squares)
-            near = DIFFERS * size + MARGIN / COARSER * away + TINY
-            if plain.choices:
-                reach = reaches(plain, perturbed, len(samples))
-                at_kinks += _at_ties(differentiated, samples, outputs, gradients, near, reach)
-            lost = (at_kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
-            near[lost] = math.inf
-            _compare_batches(differentiated, samples, outputs, gradients, size, near)
-        kinks += int(at_kinks.sum())
-        error = np.where(lost, size + away, away / COARSER)
-        with np.errstate(over="ignore"):
-            squared[part] = np.nan_to_num(error, nan=math.inf) ** 2
-    stages = 2 * differentiated.calls + 1
-    terms = max(p.numel() for p in differentiated.parameters.values())
-    counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
-    flushed = TINY * weights * len(matrix) * (matrix.any() or bool(x.any()))
-    products = counted * float(np.trace(matrix)) + flushed
-    return Bound(SAFETY**2 * float(squared.sum()), products, kinks)
-
-
-def _at_ties(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    gradients: ByName,
-    near: np.ndarray,
-    reach: list[Tensor] | None,
-) -> np.ndarray:
-    """How often the gradient of a sample becomes another where its ties are decided the other way,
-    (n,). near: by how much rounding may change each; reach: of `reaches`."""
-    changes = np.zeros(len(x), dtype=np.int64)
-    if reach is None:
-        return changes + 1
-    for odd in (False, True):
-        with Swapped(reach, odd):
-            swapped = differentiated(x, outputs)
-        changes += ~(distances(gradients, swapped) <= near)
-    return changes
-
-
-def _compare_batches(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    gradients: ByName,
-    size: np.ndarray,
-    near: np.ndarray,
-) -> None:
-    """Holds gradients of a batch, of norms `size`, and outputs against those of its halves, in
-    another order. near: by how much rounding may change each gradient."""
-    if (abs(norms(gradients) - size) > near).any():  # K had other batches
-        raise UserError(DEPENDS)
-    order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
-    f = differentiated.outputs(x)
-    scale = float(f.abs().max())
-    for part in _parts(len(x), -(-len(x) // 2)):
-        some = order[part]
-        apart = float((differentiated.outputs(x[some]) - f[some]).abs().max())
-        allowed = DIFFERS * scale
-        if not apart <= allowed and not apart <= reach_of(lambda: differentiated.outputs(x), f):
-            raise UserError(
-                "the module's output for a sample depends on the others of its batch, or changes"
-                " from call to call: its NTK is not defined"
+    def certified(self) -> tuple[Tensor, GradientErrors]:
+        """K, and how far rounding may have moved the gradients."""
+        while True:
+            at_once = self.differentiated.checked_at_once(
+                len(self.outputs), self.memory, len(self.all)
             )
-        away = distances(of_rows(gradients, some), differentiated(x[some], outputs))
-        if (~(away <= near[some.cpu().numpy()])).any():
-            raise UserError(DEPENDS)
+            known = None
+            if at_once == len(self.all):
+                known = recorded(self.differentiated, self.all, self.outputs)
+            matrix = self.matrix(known)
+            require_repeatable(self.differentiated, self.all, self.outputs)
+            errors = self._errors(matrix, at_once, known)
+            if errors is not None:
+                return matrix, errors
+
+    def _errors(
+        self, matrix: Tensor, at_once: int, known: Recorded | None
+    ) -> GradientErrors | None:
+        """None where a layer's gradients turn out to be those of other samples."""
+        weights = sum(p.numel() for p in self.differentiated.parameters.values())
+        few, k = len(self.all) * weights <= FEW_NUMBERS, matrix.shape[0] // len(self.samples[0])
+        sizes = None
+        if known is None and len(self.samples) == 1:
+            squares = matrix.diagonal().double().clamp(min=0).reshape(-1, k).sum(1)
+            sizes = squares.sqrt().cpu().numpy()
+        parts = []
+        for part in _parts(0, len(self.all), at_once):
+            of_part = gradient_errors(
+                self.differentiated, self.all[part], self.outputs, few, part.start, known,
+                None if sizes is None else sizes[part],
+            )  # fmt: skip
+            if of_part is None:
+                return None
+            parts.append(of_part)
+        return GradientErrors(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def error(self, errors: GradientErrors) -> float:
+        """A bound on the norm of K's error."""
+        differentiated, n = self.differentiated, len(self.samples[0])
+        stages = 2 * differentiated.calls + 1
+        terms = max(p.numel() for p in differentiated.parameters.values())
+        weights = sum(p.numel() for p in differentiated.parameters.values())
+        counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
+        k = len(self.outputs) if self.whole else 1
+        flushed = torch.finfo(differentiated.dtype).tiny * weights * n * k
+        if not (errors.sizes.any() or bool(self.all.any())):
+            flushed = 0.0
+        sizes, moved = [], []
+        for part in (slice(0, n), slice(n, None) if len(self.samples) > 1 else slice(0, n)):
+            sizes.append(math.sqrt(float(np.sum(errors.sizes[part] ** 2))))
+            with np.errstate(over="ignore"):
+                moved.append(SAFETY * math.sqrt(float(np.sum(errors.errors[part] ** 2))))
+        products = counted * sizes[0] * sizes[1] + flushed
+        if len(self.samples) == 1:
+            return Bound(moved[0] ** 2, products).norm(sizes[0] ** 2)
+        return products + sizes[0] * moved[1] + moved[0] * sizes[1] + moved[0] * moved[1]
+
+
+def _parts(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]

@@ -6,14 +6,18 @@ is applied, its weight has the gradient Σₜ δᵢₜ aᵢₜᵀ, and the inner
 patches of its input; a normalisation scales what it has normalised.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
 SMALL_BAND = 64  # rows: smaller products are slow
+PROBES = 16
 
 
 class Explicit(NamedTuple):
@@ -28,7 +32,7 @@ class Explicit(NamedTuple):
         """Their sum, (weights,)."""
         return self.values.sum(0)
 
-    def rows(self, index: Tensor) -> "Explicit":
+    def rows(self, index: Tensor | slice) -> "Explicit":
         """The gradients of some of the samples."""
         return Explicit(self.values[index])
 
@@ -77,27 +81,36 @@ class Factored(NamedTuple):
         a, back = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.back))
         return (back.mT @ a).flatten()
 
-    def rows(self, index: Tensor) -> "Factored":
+    def rows(self, index: Tensor | slice) -> "Factored":
         """The gradients of some of the samples."""
         return self._replace(x=self.x[index], back=self.back[index])
 
     def squares(self) -> Tensor:
-        """Squared norms, (n,)."""
-        if self.back.shape[2] > 1:
+        """Squared norms, (n,); by inner products of positions where these are fewer."""
+        positions, outputs = self.back.shape[2:]
+        if positions * (self.inputs + outputs) >= self.inputs * outputs:
             return (self.explicit() ** 2).sum(1)
         a = self.unfold(self.x)
-        return ((a * a).sum((2, 3)) * (self.back * self.back).sum((2, 3))).sum(1)
+        return ((a @ a.mT) * (self.back @ self.back.mT)).sum((1, 2, 3))
 
     def apart(self, other: "Gradients") -> Tensor:
-        """Squared norms of the differences from others of the same samples, (n,); with one position
-        from those of the factors: a′ b′ᵀ − a bᵀ = (a′ − a) b′ᵀ + a (b′ − b)ᵀ."""
-        if not isinstance(other, Factored) or self.back.shape[2] > 1:
+        """Squared norms of the differences from others of the same samples, (n,), from those of the
+        factors: b′ᵀ a′ − bᵀ a = b′ᵀ (a′ − a) + (b′ − b)ᵀ a. With more positions than one and many
+        outputs an estimate: the mean over PROBES random vectors of signs s of ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²
+        (Hutchinson 1990)."""
+        positions, outputs = self.back.shape[2:]
+        many = positions > 1 and outputs <= 2 * PROBES
+        if not isinstance(other, Factored) or many:
             return ((self.explicit() - other.explicit()) ** 2).sum(1)
         a, b, moved = self.unfold(self.x), self.back, other.back
         along, across = other.unfold(other.x) - a, moved - b
+        if positions > 1:
+            signs = torch.from_numpy(_signs(outputs)).to(b)
+            probed = (moved @ signs).mT @ along + (across @ signs).mT @ a
+            return (probed**2).sum((1, 2, 3)) / PROBES
 
         def dot(u: Tensor, v: Tensor) -> Tensor:
-            return (u * v).sum((2, 3))
+            return torch.einsum("ngti,ngti->ng", u, v)
 
         squared = dot(along, along) * dot(moved, moved) + dot(a, a) * dot(across, across)
         return (squared + 2 * dot(along, a) * dot(moved, across)).sum(1).clamp(min=0)
@@ -146,6 +159,12 @@ class Factored(NamedTuple):
 
 
 Gradients = Explicit | Factored
+
+
+@functools.cache
+def _signs(outputs: int) -> np.ndarray:
+    """Random vectors of ±1, (outputs, PROBES)."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (outputs, PROBES))
 
 
 def _products(a: Tensor, b: Tensor) -> Tensor:

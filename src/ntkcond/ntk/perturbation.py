@@ -1,4 +1,4 @@
-"""How a module rounds, by trial: its operations with errors a few thousand times those of rounding.
+"""How a module rounds, by trial: its operations with errors far larger than those of rounding.
 
 Every operation on real numbers gets inputs and results that are off by random relative errors of
 COARSER units of rounding of their type, inputs of sums of k terms by √k times as much: Monte Carlo
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-COARSER = 2.0**13
+COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
@@ -136,11 +136,11 @@ class Plain(TorchDispatchMode):
 
 
 class Perturbed(Plain):
-    """Runs operations with random errors. seed: of these."""
+    """Runs operations with random errors. seed: of these; coarser: how many times rounding."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, coarser: float) -> None:
         super().__init__()
-        self.random = np.random.default_rng(seed)
+        self.random, self.coarser = np.random.default_rng(seed), coarser
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -184,7 +184,7 @@ class Perturbed(Plain):
             return [self._moved(v, growth) for v in value]
         if not _is_real(value):
             return value
-        unit = min(0.125, growth * COARSER * torch.finfo(value.dtype).eps / 2)
+        unit = min(0.125, growth * self.coarser * torch.finfo(value.dtype).eps / 2)
         flat = value.detach().reshape(-1)
         moved, pool = torch.empty_like(flat), _pool(value.dtype, value.device)
         start, first = 0, int(self.random.integers(POOL))
@@ -270,18 +270,23 @@ def _terms(name: str, args: tuple) -> int:
     return max(1, math.prod(real[0].shape[1:])) if real else 1
 
 
-def reach_of(run: Callable[[], Tensor], plain: Tensor) -> float:
+def coarser(dtype: torch.dtype) -> float:
+    """COARSER, of a module in this type."""
+    return COARSER[dtype]
+
+
+def reach_of(run: Callable[[], Tensor], plain: Tensor, dtype: torch.dtype) -> float:
     """By how much rounding may change what a run gives: infinite where random errors saturate."""
-    with torch.no_grad(), Perturbed(0):
+    with torch.no_grad(), Perturbed(0, COARSER[dtype]):
         first = run()
-    with torch.no_grad(), Perturbed(1):
+    with torch.no_grad(), Perturbed(1, COARSER[dtype]):
         second = run()
     away = max(float((moved - plain).abs().max()) for moved in (first, second))
     small = away <= SATURATED * float(plain.abs().max())
-    return MARGIN / COARSER * away if small else math.inf
+    return MARGIN / COARSER[dtype] * away if small else math.inf
 
 
-def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None:
+def reaches(plain: Plain, perturbed: Perturbed, samples: int) -> list[Tensor] | None:
     """By how much rounding may have moved what each operation chooses from; None where both runs
     differ in their operations."""
     moved = []
@@ -294,11 +299,11 @@ def reaches(plain: Plain, perturbed: Plain, samples: int) -> list[Tensor] | None
         rows = away.ndim > 0 and len(away) == samples
         dims = tuple(range(1, away.ndim)) if rows else tuple(range(away.ndim))
         reach = away.amax(dims, keepdim=True) if dims and away.numel() else away
-        moved.append(MARGIN / COARSER * reach)
+        moved.append(MARGIN / perturbed.coarser * reach)
     return moved
 
 
-def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
+def undecided(plain: Plain, perturbed: Perturbed, samples: int) -> Tensor:
     """How many inputs of each sample are so near a kink that rounding may have moved them across,
     (samples,). Where operations differ between both runs, or do not tell samples apart, all do."""
     pairs = list(zip(plain.distances, perturbed.distances, strict=False))
@@ -308,10 +313,12 @@ def undecided(plain: Plain, perturbed: Plain, samples: int) -> Tensor:
     for before, after in pairs:
         if before.name != after.name or before.values.shape != after.values.shape:
             return total + 1
-        a, b = (v.double() for v in (before.values, after.values))
+        a, b = before.values, after.values
         rows = a.ndim > 0 and len(a) == samples
         a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
         reach = (b - a).abs().amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
-        near = (a.abs() <= MARGIN / COARSER * reach) & ((a != 0) | (b != 0)) & (reach > 0)
-        total += near.sum(1).cpu() if rows else near.sum().cpu()
+        near = a.abs() <= MARGIN / perturbed.coarser * reach
+        if near.any():
+            near &= ((a != 0) | (b != 0)) & (reach > 0)
+            total += near.sum(1).cpu() if rows else near.sum().cpu()
     return total

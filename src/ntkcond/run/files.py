@@ -3,19 +3,19 @@
 import contextlib
 import errno
 import glob
+import hashlib
 import io
 import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import h5py
 import psutil
 
-from ntkcond.run.digests import sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.record import sidecar
 from ntkcond.run.seal import is_whole, seal
@@ -143,10 +143,9 @@ class _Disk(io.FileIO):
         return len(view)
 
 
-def write_csv(path: Path | str, table) -> None:
-    """A pandas table as CSV at `path`, by `replacing`; floats with all digits."""
-    with replacing(path) as temporary:
-        table.to_csv(temporary, index=False, lineterminator="\n")
+def csv_of(table) -> bytes:
+    """A pandas table as CSV; floats with all digits."""
+    return table.to_csv(index=False, lineterminator="\n").encode()
 
 
 @contextlib.contextmanager
@@ -172,8 +171,15 @@ def write_text(path: Path | str, text: str) -> None:
         temporary.write_text(text, "utf-8")
 
 
-def write_provenance(files: Sequence[Path], record: dict) -> None:
-    """An artefact's record (`ntkcond.run.record`) and the sha256 of its files, by their names."""
-    digests = {file.name: sha256_of(file) for file in files}
-    text = json.dumps({"record": record, "files": digests}, indent=1, ensure_ascii=False)
-    write_text(sidecar(files[0]), text + "\n")
+def write_artefact(contents: Mapping[Path, bytes], record: dict | None) -> None:
+    """The files of an artefact, after their provenance: its record (`ntkcond.run.record`) and the
+    sha256 of each file by its name. A job that is killed in between leaves no file without one."""
+    if record is not None:
+        digests = {
+            path.name: hashlib.sha256(content).hexdigest() for path, content in contents.items()
+        }
+        text = json.dumps({"record": record, "files": digests}, indent=1, ensure_ascii=False)
+        write_text(sidecar(next(iter(contents))), text + "\n")
+    for path, content in contents.items():
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)

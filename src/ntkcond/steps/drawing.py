@@ -15,7 +15,7 @@ from ntkcond.artefacts import output
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import title
 from ntkcond.run import command
-from ntkcond.run.files import replacing, write_provenance
+from ntkcond.run.files import write_artefact
 
 TEXTS = {".md": "markdown", ".html": "html"}  # the module's function for each
 LAST_LINES = {".md": "\n{}\n", ".html": "\n<p>{}</p>\n"}
@@ -29,7 +29,7 @@ def main(arguments: Namespace) -> None:
     missing = (a.about or {}).get("missing", empty)
     suffixes = SPECS[a.artefact].drawn
     drawn = draw(module, numbers, missing) if ".png" in suffixes else None
-    contents: dict[Path, bytes] = {}  # all before the first is written: few kills come between
+    contents: dict[Path, bytes] = {}
     for file in (a.output.with_suffix(suffix) for suffix in suffixes):
         if file.suffix in TEXTS:
             text = getattr(module, TEXTS[file.suffix])(numbers)
@@ -37,10 +37,7 @@ def main(arguments: Namespace) -> None:
             contents[file] = (text + note).encode()
         else:
             contents[file] = drawn.rendered(file.suffix, a.record)
-    for file, content in contents.items():
-        with replacing(file) as temporary:
-            temporary.write_bytes(content)
-    write_provenance(list(contents), a.record)
+    write_artefact(contents, a.record)
 
 
 def draw(module: ModuleType, numbers: pd.DataFrame, missing: Sequence[str] = ()):

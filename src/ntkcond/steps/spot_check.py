@@ -29,7 +29,7 @@ from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, UNRESOLVED
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
-from ntkcond.run.files import read_hdf5, write_csv, write_provenance
+from ntkcond.run.files import csv_of, read_hdf5, write_artefact
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.progress import progress
 from ntkcond.run.record import read as read_record
@@ -116,9 +116,7 @@ def main(arguments: Namespace) -> None:
     rows = [row for check in progress(checks, len(checks), label) for row in check()]
     table = pd.DataFrame(rows).assign(dataset=a.dataset.stem).reindex(columns=COLUMNS)
     table = table.astype({"block": "Int64"})
-    write_csv(a.output, table)
-    if a.record is not None:
-        write_provenance([a.output], a.record)
+    write_artefact({a.output: csv_of(table)}, a.record)
     command.log.info("%s: of %d numbers, the largest ratio is %.3g", label, len(table),
                      table.ratio.max())  # fmt: skip
     wrong = table[~table.agrees]

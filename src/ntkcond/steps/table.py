@@ -13,7 +13,7 @@ import pandas as pd
 from ntkcond.artefacts import output
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.run import command
-from ntkcond.run.files import write_csv, write_provenance
+from ntkcond.run.files import csv_of, write_artefact
 
 
 def main(arguments: Namespace) -> None:
@@ -24,8 +24,7 @@ def main(arguments: Namespace) -> None:
     numbers = module.table(**inputs, **(a.settings or {}))
     if ".png" in SPECS[a.artefact].files:
         numbers = output.with_missing(numbers, (a.about or {}).get("missing", []))
-    write_csv(a.output, numbers)
-    write_provenance([a.output], a.record)
+    write_artefact({a.output: csv_of(numbers)}, a.record)
 
 
 def read(name: str, paths: list[Path]) -> pd.DataFrame | list[Path]:
