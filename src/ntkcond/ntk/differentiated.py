@@ -183,9 +183,11 @@ class Differentiated:
         """For each parameter, for each output, the gradients of all samples."""
         return self.with_outputs(x, outputs)[1]
 
-    def with_outputs(self, x: Tensor, outputs: range) -> tuple[Tensor, ByName]:
-        """All outputs, (n, k), and the gradients of some."""
-        f, gradients = self._of_layers(x, outputs)
+    def with_outputs(
+        self, x: Tensor, outputs: range, compact: bool = True
+    ) -> tuple[Tensor, ByName]:
+        """All outputs, (n, k), and the gradients of some. compact: as they are multiplied."""
+        f, gradients = self._of_layers(x, outputs, compact)
         for name in sorted(self.by_jacobian):
             gradients[name] = []
         for j in outputs if self.by_jacobian else ():
@@ -254,7 +256,7 @@ class Differentiated:
             for hook in hooks:
                 hook.remove()
 
-    def _of_layers(self, x: Tensor, outputs: range) -> tuple[Tensor, ByName]:
+    def _of_layers(self, x: Tensor, outputs: range, compact: bool = True) -> tuple[Tensor, ByName]:
         """Outputs, and gradients with respect to the parameters of layers. One that is used
         elsewhere as well joins by_jacobian."""
         if self.by_jacobian >= self.parameters.keys():
@@ -273,7 +275,7 @@ class Differentiated:
             backs = _of_results(f[:, j].sum(), uses)
             for name, by_use in self._by_name(uses, backs).items():
                 if name in by_name and len(by_use) == 1:
-                    by_name[name].append(by_use[0].compact())
+                    by_name[name].append(by_use[0].compact() if compact else by_use[0])
                 elif name in by_name:
                     added = torch.stack([gradients.explicit() for gradients in by_use]).sum(0)
                     by_name[name].append(Explicit(added))

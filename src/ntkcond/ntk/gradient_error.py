@@ -58,7 +58,7 @@ class GradientErrors(NamedTuple):
 def recorded(differentiated: Differentiated, x: Tensor, outputs: range) -> Recorded:
     """One pass of some samples."""
     with torch.random.fork_rng(), Plain() as plain:
-        f, gradients = differentiated.with_outputs(x, outputs)
+        f, gradients = differentiated.with_outputs(x, outputs, compact=False)
     return Recorded(gradients, f, plain)
 
 
@@ -101,7 +101,7 @@ def gradient_errors(
         for batch in batches:
             before = {name: [g.rows(batch) for g in some] for name, some in plain.gradients.items()}
             with torch.random.fork_rng(), perturbed:
-                f, after = differentiated.with_outputs(x[batch], outputs)
+                f, after = differentiated.with_outputs(x[batch], outputs, compact=False)
             place = batch if isinstance(batch, slice) else batch.cpu().numpy()
             squares[place] = distances(before, after) ** 2
             f_away = max(f_away, float((f - plain.outputs[batch]).abs().max()))

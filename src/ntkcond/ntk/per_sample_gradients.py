@@ -7,6 +7,7 @@ patches of its input; a normalisation scales what it has normalised.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from torch.nn import functional
 
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
 SMALL_BAND = 64  # rows: smaller products are slow
-PROBES = 16
+PROBES = 8
 
 
 class Explicit(NamedTuple):
@@ -95,19 +96,25 @@ class Factored(NamedTuple):
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,), from those of the
-        factors: b′ᵀ a′ − bᵀ a = b′ᵀ (a′ − a) + (b′ − b)ᵀ a. With more positions than one and many
-        outputs an estimate: the mean over PROBES random vectors of signs s of ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²
-        (Hutchinson 1990)."""
-        positions, outputs = self.back.shape[2:]
-        many = positions > 1 and outputs <= 2 * PROBES
-        if not isinstance(other, Factored) or many:
+        factors: b′ᵀ a′ − bᵀ a = b′ᵀ (a′ − a) + (b′ − b)ᵀ a. With several positions and more than
+        PROBES outputs an estimate (Hutchinson 1990): the mean over PROBES random vectors of signs s
+        of ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²."""
+        if not isinstance(other, Factored):
             return ((self.explicit() - other.explicit()) ** 2).sum(1)
+        n, groups, positions, _ = self.back.shape
+        size = max(1, BAND_ENTRIES // (groups * positions * self.inputs))
+        bands = (slice(start, start + size) for start in range(0, n, size))
+        return torch.cat([self.rows(band)._apart(other.rows(band)) for band in bands])
+
+    def _apart(self, other: "Factored") -> Tensor:
         a, b, moved = self.unfold(self.x), self.back, other.back
-        along, across = other.unfold(other.x) - a, moved - b
+        along, across = self.unfold(other.x - self.x), moved - b  # linear in x
+        positions, outputs = b.shape[2:]
         if positions > 1:
-            signs = torch.from_numpy(_signs(outputs)).to(b)
-            probed = (moved @ signs).mT @ along + (across @ signs).mT @ a
-            return (probed**2).sum((1, 2, 3)) / PROBES
+            if outputs > PROBES:
+                signs = torch.from_numpy(_signs(outputs) / math.sqrt(PROBES)).to(b)
+                moved, across = moved @ signs, across @ signs
+            return ((moved.mT @ along + across.mT @ a) ** 2).sum((1, 2, 3))
 
         def dot(u: Tensor, v: Tensor) -> Tensor:
             return torch.einsum("ngti,ngti->ng", u, v)

@@ -38,9 +38,12 @@ MOVES = {
     "new_empty",
 }  # fmt: skip
 
-# Operations that add up terms.
-SUMS = {
+PRODUCTS = {
     "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "addmv", "convolution", "convolution_backward",
+}  # fmt: skip
+
+# Operations that add up terms.
+SUMS = PRODUCTS | {
     "sum", "mean", "var", "var_mean", "std", "logsumexp", "_softmax", "_softmax_backward_data",
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "avg_pool2d",
     "native_group_norm_backward", "native_batch_norm", "native_batch_norm_backward", "cumsum",
@@ -158,6 +161,8 @@ class Perturbed(Plain):
         result = func(*moved, **kwargs)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
+        if name in PRODUCTS:  # that of √k errors in its terms is larger
+            return result
         if isinstance(result, tuple | list):
             return type(result)(self._moved(r, 1.0) for r in result)
         return self._moved(result, 1.0)
