@@ -19,7 +19,9 @@ _PUBLIC = {
     "extreme_eigenvalues": "ntk.spectrum",
     "gradient_angle": "ntk.infinite_width",
     "infinite_width_ntk": "ntk.infinite_width",
+    "jacobian": "ntk.operators",
     "kernel": "ntk.of_module",
+    "ntk_operator": "ntk.operators",
 }
 __all__ = sorted(_PUBLIC)
 

@@ -7,6 +7,8 @@ from ntkcond.ntk.of_module import Kernel as Kernel
 from ntkcond.ntk.of_module import closest_pair as closest_pair
 from ntkcond.ntk.of_module import condition_number as condition_number
 from ntkcond.ntk.of_module import kernel as kernel
+from ntkcond.ntk.operators import jacobian as jacobian
+from ntkcond.ntk.operators import ntk_operator as ntk_operator
 from ntkcond.ntk.spectrum import Spectrum as Spectrum
 from ntkcond.ntk.spectrum import extreme_eigenvalues as extreme_eigenvalues
 from ntkcond.run.errors import UserError as UserError

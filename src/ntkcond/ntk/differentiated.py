@@ -179,6 +179,10 @@ class Differentiated:
         with torch.no_grad():
             return self._outputs(x)
 
+    def outputs_with_graph(self, x: Tensor) -> Tensor:
+        """(n, k), to be differentiated with respect to `parameters`."""
+        return self._outputs(x)
+
     def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
         return self.with_outputs(x, outputs)[1]

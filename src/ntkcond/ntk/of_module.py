@@ -228,22 +228,13 @@ def kernel(
            [2., 2.],
            [2., 2.]])
     """
-    module = _as_module(module, params)
-    if dtype not in (torch.float64, torch.float32):
-        raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
-    names = _chosen(module, parameters)
-    _refuse_training(module)
+    module = as_module(module, params)
+    names = chosen_parameters(module, parameters)
+    refuse_training(module)
     device = next(p.device for name, p in module.named_parameters() if name in names)
-    if torch.is_autocast_enabled(device.type):
-        raise UserError("autocast lowers the precision by parts: call outside of it, with dtype=")
-    samples = [_samples(x, device, dtype)]
-    if x2 is not None:
-        samples.append(_samples(x2, device, dtype, "x2"))
-        if samples[0].shape[1:] != samples[1].shape[1:] or samples[0].dtype != samples[1].dtype:
-            shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in samples)
-            raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
+    samples = samples_of([x] if x2 is None else [x, x2], device, dtype)
     differentiated = Differentiated(module, names, dtype)
-    outputs = _outputs(output, differentiated.check(samples[0][:FEW]))
+    outputs = output_positions(output, differentiated.check(samples[0][:FEW]))
     whole = output == "all"
     ntk = _Computed(differentiated, samples, outputs, whole, memory)
     matrix, errors = ntk.certified() if certify else (ntk.matrix(), None)
@@ -260,7 +251,7 @@ def kernel(
     return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets)
 
 
-def _as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Module:
+def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Module:
     if isinstance(module, nn.Module):
         if params is not None:
             raise UserError("params are of a function; a module has its own: leave them out")
@@ -296,7 +287,7 @@ def _require_finite(matrix: Tensor, outputs: int) -> None:
         raise UserError("the NTK has entries that are NaN or infinite: its gradients are too large")
 
 
-def _chosen(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_parameters(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
     """Names of the parameters; refuses those that have no real gradient."""
     named = dict(module.named_parameters())
     first = {id(p): name for name, p in named.items()}
@@ -329,7 +320,7 @@ def _is_within(name: str, word: str) -> bool:
     return name == word or name.startswith(word + ".")
 
 
-def _refuse_training(module: nn.Module) -> None:
+def refuse_training(module: nn.Module) -> None:
     for name, part in module.named_modules():
         kind = type(part).__name__
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and (
@@ -347,11 +338,27 @@ def _refuse_training(module: nn.Module) -> None:
             )
 
 
+def samples_of(
+    sets: Sequence[Tensor | np.ndarray], device: torch.device, dtype: torch.dtype
+) -> list[Tensor]:
+    """One set of samples, or two. Raises UserError for what `kernel` does not take."""
+    if dtype not in (torch.float64, torch.float32):
+        raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
+    if torch.is_autocast_enabled(device.type):
+        raise UserError("autocast lowers the precision by parts: call outside of it, with dtype=")
+    samples = [_samples(x, device, dtype, name) for x, name in zip(sets, ("x", "x2"), strict=False)]
+    first, last = samples[0], samples[-1]
+    if first.shape[1:] != last.shape[1:] or first.dtype != last.dtype:
+        shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in samples)
+        raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
+    return samples
+
+
 def _samples(
     x: Tensor | np.ndarray,
     device: torch.device,
-    dtype: torch.dtype = torch.float64,
-    name: str = "x",
+    dtype: torch.dtype,
+    name: str,
 ) -> Tensor:
     """(n, …) of this type, or whole numbers, on the device. name: for messages."""
     if isinstance(x, DataLoader):
@@ -379,8 +386,8 @@ def _samples(
     return x.to(device, dtype)
 
 
-def _outputs(wanted: int | str | None, count: int) -> range:
-    """Their positions."""
+def output_positions(wanted: int | str | None, count: int) -> range:
+    """Of the outputs that `kernel`'s `output` names."""
     if wanted in ("trace", "all"):
         return range(count)
     if wanted is None and count > 1:

@@ -1,0 +1,537 @@
+"""The Jacobian of a module and its NTK as operators: products with vectors, without the matrices.
+
+J has the gradients of the outputs with respect to the P chosen weights as rows, K = J Jᵀ. A product
+takes the samples in batches: Jᵀ u by one backward pass of Σ uᵢ fᵢ, J w by forward-mode
+differentiation, K v = J (Jᵀ v). So memory grows with n + P and the size of a batch, not with n² or
+n P.
+
+What products alone can say of the spectrum: a Rayleigh quotient vᵀ K v/vᵀ v lies between λ_min and
+λ_max, and within ‖K v − λ v‖ of it lies some eigenvalue (Parlett, The Symmetric Eigenvalue Problem,
+chapter 4). That none lies beyond needs more: above, the trace; below, K itself, since √κ products
+are needed before a vector near λ_min is found, and none tells that it was.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, jvp
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ntkcond.ntk.differentiated import Differentiated
+from ntkcond.ntk.gradient_error import FEW
+from ntkcond.ntk.of_module import (
+    as_module,
+    chosen_parameters,
+    output_positions,
+    refuse_training,
+    samples_of,
+)
+from ntkcond.run.errors import UserError
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
+Vectors = Tensor | np.ndarray  # one, (columns,), or several, (columns, m)
+BATCH_BYTES = 2e8  # that the graph of a batch may take, if its size is not given
+EPS = torch.finfo(torch.float64).eps
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that is estimated from random vectors. standard_error: NaN of a single one."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class ExtremeEigenvalue:
+    """An extreme eigenvalue of an NTK by products alone.
+
+    value: a Rayleigh quotient. residual: ‖K v − value v‖ of its vector of norm 1; some eigenvalue
+    is at most so far away. low, high: between them the exact one lies for certain, but for the
+    rounding of the products.
+    """
+
+    value: float
+    residual: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SpectralDensity:
+    """The density of eigenvalues, as a mean over random vectors of sums of peaks.
+
+    nodes, weights: (probes, steps): Ritz values and their shares, which add up to 1 for each probe.
+    """
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    def share_below(self, value: float) -> Estimate:
+        """The share of the eigenvalues that are at most `value`."""
+        return _mean((self.weights * (self.nodes <= value)).sum(1))
+
+    def moment(self, power: int) -> Estimate:
+        """tr Kᵖ/n: exact in the mean for a power up to 2 steps − 1."""
+        return _mean((self.weights * self.nodes**power).sum(1))
+
+    def smoothed(self, grid: np.ndarray, width: float) -> np.ndarray:
+        """The density at the points of a grid, each peak a Gaussian of this standard deviation."""
+        z = (np.asarray(grid)[:, None] - self.nodes.reshape(1, -1)) / width
+        peaks = np.exp(-(z**2) / 2) / (width * math.sqrt(2 * math.pi))
+        return np.asarray(peaks @ self.weights.reshape(-1) / len(self.nodes))
+
+
+class Operator:
+    """A linear operator: `@` takes a vector (columns,) or several as columns (columns, m), NumPy or
+    torch, and gives the same kind. Raises UserError for vectors of another length."""
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    device: torch.device
+    name: str
+
+    def _times(self, v: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def T(self) -> "Operator":
+        """The transpose."""
+        raise NotImplementedError
+
+    def __matmul__(self, v: Vectors) -> Vectors:
+        given = v if isinstance(v, Tensor) else torch.from_numpy(np.ascontiguousarray(v))
+        if given.ndim not in (1, 2) or given.shape[0] != self.shape[1]:
+            rows, columns = self.shape
+            raise UserError(
+                f"the operator is {rows} × {columns}: it takes ({columns},) or ({columns}, m), not"
+                f" {tuple(given.shape)}"
+            )
+        vectors = given.to(self.device, self.dtype).reshape(self.shape[1], -1)
+        result = self._times(vectors).reshape(self.shape[0], *given.shape[1:])
+        if isinstance(v, Tensor):
+            return result.to(v.device, v.dtype if v.is_floating_point() else self.dtype)
+        return np.asarray(result.cpu().numpy(), v.dtype if v.dtype.kind == "f" else None)
+
+    def to_dense(self) -> Tensor:
+        """The matrix, column by column."""
+        return self._times(torch.eye(self.shape[1], dtype=self.dtype, device=self.device))
+
+    def to_scipy(self) -> "LinearOperator":
+        """The same for SciPy's solvers, on NumPy vectors."""
+        from scipy.sparse.linalg import LinearOperator
+
+        kind = np.dtype(str(self.dtype).removeprefix("torch."))
+        return LinearOperator(
+            self.shape, dtype=kind, matvec=lambda v: self @ v.reshape(-1),
+            rmatvec=lambda v: self.T @ v.reshape(-1), matmat=lambda v: self @ v,
+            rmatmat=lambda v: self.T @ v,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        kind = str(self.dtype).removeprefix("torch.")
+        rows, columns = self.shape
+        return f"{type(self).__name__}({rows} × {columns}, {kind} on {self.device}, of {self.name})"
+
+
+class Jacobian(Operator):
+    """J of a module's outputs on n samples with respect to P weights, (n, P); (n k, P) for all k
+    outputs, sample by sample."""
+
+    def __init__(self, network: "_Network", x: Tensor) -> None:
+        self.network, self.x = network, x
+        self.shape = len(x) * len(network.outputs), network.weights
+        self.dtype, self.device, self.name = network.dtype, x.device, network.name
+
+    def _times(self, v: Tensor) -> Tensor:
+        return self.network.forwards(self.x, v).flatten(0, 1)
+
+    @property
+    def T(self) -> "TransposedJacobian":
+        return TransposedJacobian(self)
+
+    def __matmul__(self, v: Any) -> Any:
+        if isinstance(v, TransposedJacobian):
+            return _product(self, v.jacobian)
+        return super().__matmul__(v)
+
+
+class TransposedJacobian(Operator):
+    """Jᵀ, (P, n)."""
+
+    def __init__(self, jacobian: Jacobian) -> None:
+        self.jacobian, self.shape = jacobian, (jacobian.shape[1], jacobian.shape[0])
+        self.dtype, self.device, self.name = jacobian.dtype, jacobian.device, jacobian.name
+
+    def _times(self, v: Tensor) -> Tensor:
+        outputs = len(self.jacobian.network.outputs)
+        return self.jacobian.network.backwards(self.jacobian.x, v.reshape(-1, outputs, v.shape[1]))
+
+    @property
+    def T(self) -> Jacobian:
+        return self.jacobian
+
+
+class NTKOperator(Operator):
+    """K = J₁ J₂ᵀ of a module, (n₁, n₂): products, diagonal, trace, and what they say of the
+    spectrum. summed: over outputs, K = Σⱼ J₁ⱼ J₂ⱼᵀ; else all outputs apart."""
+
+    def __init__(self, network: "_Network", x1: Tensor, x2: Tensor, summed: bool) -> None:
+        self.network, self.x1, self.x2, self.summed = network, x1, x2, summed
+        each = 1 if summed else len(network.outputs)
+        self.shape = len(x1) * each, len(x2) * each
+        self.dtype, self.device, self.name = network.dtype, x1.device, network.name
+
+    @property
+    def T(self) -> "NTKOperator":
+        return NTKOperator(self.network, self.x2, self.x1, self.summed)
+
+    def _times(self, v: Tensor) -> Tensor:
+        network, outputs = self.network, len(self.network.outputs)
+        if not self.summed:
+            w = network.backwards(self.x2, v.reshape(-1, outputs, v.shape[1]))
+            return network.forwards(self.x1, w).flatten(0, 1)
+        total = v.new_zeros(self.shape[0], v.shape[1])
+        for j in range(outputs):
+            u = v.new_zeros(len(self.x2), outputs, v.shape[1])
+            u[:, j] = v
+            total += network.forwards(self.x1, network.backwards(self.x2, u))[:, j]
+        return total
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether rows and columns are the same samples."""
+        return self.x1 is self.x2
+
+    def diag(self) -> Tensor:
+        """The diagonal, (n,) or (n k,): squared norms of gradients, one backward pass a batch."""
+        self._require_symmetric("the diagonal")
+        squares = self.network.squares(self.x1)
+        return squares.sum(1) if self.summed else squares.flatten()
+
+    def trace(self) -> float:
+        """tr K, the sum of the diagonal."""
+        return float(self.diag().sum())
+
+    def estimated_trace(self, probes: int = 20, seed: int = 0) -> Estimate:
+        """tr K from products with random signs, the mean of zᵀ K z (Hutchinson 1990)."""
+        self._require_symmetric("the trace")
+        return _mean(np.array([z @ (self @ z) for z in self._signs(probes, seed)]))
+
+    def largest_eigenvalue(self, tolerance: float = 1e-8, seed: int = 0) -> ExtremeEigenvalue:
+        """λ_max by Lanczos, until the residual is this small, relative to it.
+
+        It is not below `low`, nor above the trace, `high`. That it is within the residual of
+        `value` is not proved, though likely: Lanczos starts from a random vector."""
+        value, residual, rounding = self._extreme("LA", tolerance, seed)
+        return ExtremeEigenvalue(value, residual, value - rounding, self.trace() + rounding)
+
+    def smallest_eigenvalue(
+        self, tolerance: float = 1e-4, products: int = 300, seed: int = 0
+    ) -> ExtremeEigenvalue:
+        """An upper bound on λ_min by Lanczos with so many products at most. `low` is 0: products
+        bound it by nothing else. Where κ is large it may be far too large: `condition_number` of
+        the kernel decides."""
+        value, residual, rounding = self._extreme("SA", tolerance, seed, products)
+        return ExtremeEigenvalue(value, residual, 0.0, max(value, 0.0) + rounding)
+
+    def density(self, probes: int = 10, steps: int = 30, seed: int = 0) -> SpectralDensity:
+        """The density of eigenvalues by stochastic Lanczos quadrature (Ubaru, Chen and Saad, SIAM
+        J. Matrix Anal. Appl. 38, 1075, 2017): probes × steps products, probes vectors at once."""
+        self._require_symmetric("the density")
+        steps = min(steps, self.shape[0])
+        start = self._signs(probes, seed).T / math.sqrt(self.shape[0])
+        basis = [torch.from_numpy(start).to(self.device, self.dtype)]  # each (n, probes)
+        diagonal, beside = np.zeros((probes, steps)), np.zeros((probes, steps))
+        for step in range(steps):
+            v = self._times(basis[-1])
+            diagonal[:, step] = (v * basis[-1]).sum(0).cpu().numpy()
+            for _ in range(2):  # against all before: rounding makes copies of eigenvalues otherwise
+                for q in basis:
+                    v = v - q * (q * v).sum(0)
+            size = v.norm(dim=0)
+            beside[:, step] = size.cpu().numpy()
+            basis.append(v / size.clamp(min=torch.finfo(self.dtype).tiny))
+        return _quadrature(diagonal, beside[:, :-1])
+
+    def _signs(self, probes: int, seed: int) -> np.ndarray:
+        """(probes, n)"""
+        return np.random.default_rng(seed).choice([-1.0, 1.0], (probes, self.shape[0]))
+
+    def _extreme(
+        self, which: str, tolerance: float, seed: int, products: int | None = None
+    ) -> tuple[float, float, float]:
+        """A Ritz value, its residual, and how far rounding may have moved it."""
+        from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+        self._require_symmetric("an eigenvalue")
+        n = self.shape[0]
+        start = np.random.default_rng(seed).standard_normal(n)
+        basis = min(n, 20)
+        limit = None if products is None else max(1, products // (basis // 2))
+        try:
+            _, vectors = eigsh(
+                self.to_scipy(), k=1, which=which, v0=start, tol=tolerance, ncv=basis, maxiter=limit
+            )
+            vector = vectors[:, 0]
+        except ArpackNoConvergence as error:
+            found = error.eigenvectors
+            vector = found[:, 0] if found.size else self._descended(start, products or 300)
+        vector = vector / np.linalg.norm(vector)
+        image = np.asarray(self @ vector)
+        value = float(vector @ image)
+        residual = float(np.linalg.norm(image - value * vector))
+        rounding = torch.finfo(self.dtype).eps * math.sqrt(n + self.network.weights)
+        return value, residual, rounding * self.trace()
+
+    def _descended(self, start: np.ndarray, products: int) -> np.ndarray:
+        """The Ritz vector of the smallest Ritz value after some steps of Lanczos."""
+        basis, images = [start / np.linalg.norm(start)], []
+        for _ in range(min(products, self.shape[0], 60)):
+            images.append(np.asarray(self @ basis[-1]))
+            v = images[-1].copy()
+            for _ in range(2):
+                q = np.array(basis)
+                v -= q.T @ (q @ v)
+            size = np.linalg.norm(v)
+            if size <= EPS * np.linalg.norm(images[-1]):
+                break
+            basis.append(v / size)
+        q, a = np.array(basis[: len(images)]), np.array(images)
+        _, vectors = np.linalg.eigh((q @ a.T + a @ q.T) / 2)
+        return np.asarray(q.T @ vectors[:, 0])
+
+    def _require_symmetric(self, what: str) -> None:
+        if not self.is_symmetric:
+            raise UserError(f"{what} of a kernel of two sets of samples is not defined")
+
+
+def jacobian(
+    module: nn.Module | Callable[..., Tensor],
+    x: Tensor | np.ndarray,
+    *,
+    params: Any = None,
+    output: int | str | None = None,
+    parameters: Sequence[str] | None = None,
+    batch: int | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> Jacobian:
+    """J of a module as it is, as an operator (n, P); the module is copied.
+
+    x, params, parameters, dtype: as of `ntkcond.kernel`. output: a position, or "all", (n k, P),
+    sample by sample. batch: samples that are differentiated at once. Columns are the weights in the
+    order of `module.named_parameters()`. Raises UserError as `kernel` does.
+
+    >>> import torch, ntkcond
+    >>> J = ntkcond.jacobian(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> J.to_dense()
+    tensor([[1., 0., 0., 1.],
+            [0., 1., 0., 1.],
+            [0., 0., 1., 1.]], dtype=torch.float64)
+    >>> (J @ J.T).to_dense()
+    tensor([[2., 1., 1.],
+            [1., 2., 1.],
+            [1., 1., 2.]], dtype=torch.float64)
+    """
+    if output == "trace":
+        raise UserError('a Jacobian is of one output, or of output="all"')
+    network, (samples,) = _network(module, [x], params, output, parameters, batch, dtype)
+    return Jacobian(network, samples)
+
+
+def ntk_operator(
+    module: nn.Module | Callable[..., Tensor],
+    x: Tensor | np.ndarray,
+    x2: Tensor | np.ndarray | None = None,
+    *,
+    params: Any = None,
+    output: int | str | None = None,
+    parameters: Sequence[str] | None = None,
+    batch: int | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> NTKOperator:
+    """K = J Jᵀ of a module as it is, as an operator (n, n), or (n, n₂) with other samples x2; the
+    module is copied.
+
+    Arguments as of `ntkcond.kernel`; batch: samples that are differentiated at once. Products have
+    no certificate, and whether samples depend on each other is tried on the first four alone.
+
+    >>> import torch, ntkcond
+    >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> K @ torch.ones(3), K.trace()
+    (tensor([4., 4., 4.]), 6.0)
+    """
+    sets = [x] if x2 is None else [x, x2]
+    network, samples = _network(module, sets, params, output, parameters, batch, dtype)
+    return NTKOperator(network, samples[0], samples[-1], output == "trace")
+
+
+def _product(left: Jacobian, right: Jacobian) -> NTKOperator:
+    """J₁ J₂ᵀ."""
+    if left.network is not right.network:
+        raise UserError("a product of Jacobians needs one module: use ntk_operator(module, x, x2)")
+    return NTKOperator(left.network, left.x, right.x, summed=False)
+
+
+def _network(
+    module: nn.Module | Callable[..., Tensor],
+    sets: Sequence[Tensor | np.ndarray],
+    params: Any,
+    output: int | str | None,
+    parameters: Sequence[str] | None,
+    batch: int | None,
+    dtype: torch.dtype,
+) -> tuple["_Network", list[Tensor]]:
+    module = as_module(module, params)
+    names = chosen_parameters(module, parameters)
+    refuse_training(module)
+    device = next(p.device for name, p in module.named_parameters() if name in names)
+    samples = samples_of(sets, device, dtype)
+    differentiated = Differentiated(module, names, dtype)
+    few = samples[0][:FEW]
+    outputs = output_positions(output, differentiated.check(few))
+    if batch is None:
+        at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
+        batch = 4 * at_once  # one backward pass, without gradients of samples
+    elif batch < 1:
+        raise UserError(f"batch={batch}: it must be a number of samples, 1 or more")
+    return _Network(differentiated, outputs, batch, few, type(module).__name__), samples
+
+
+class _Network:
+    """A module that is differentiated both ways, some samples at once. few: samples to try on."""
+
+    def __init__(
+        self,
+        differentiated: Differentiated,
+        outputs: range,
+        batch: int,
+        few: Tensor,
+        name: str,
+    ) -> None:
+        self.differentiated, self.outputs, self.batch = differentiated, outputs, batch
+        self.dtype, self.name = differentiated.dtype, name
+        self.parameters = differentiated.parameters
+        self.weights = sum(p.numel() for p in self.parameters.values())
+        # attention has forward-mode derivatives in its plain form alone
+        self.attention: Callable[[], AbstractContextManager[None]] = nullcontext
+        self.by_forward_mode = self._has_forward_mode(few)
+        if not self.by_forward_mode:
+            self.attention = partial(sdpa_kernel, SDPBackend.MATH)
+            self.by_forward_mode = self._has_forward_mode(few)
+
+    def backwards(self, x: Tensor, u: Tensor) -> Tensor:
+        """Jᵀ u, (P, m); u: (n, k, m)."""
+        total = u.new_zeros(u.shape[2], self.weights)
+        leaves = list(self.parameters.values())
+        for part in self._parts(x):
+            with torch.enable_grad():
+                f = self._chosen(self.differentiated.outputs_with_graph(x[part]))
+            for column in range(u.shape[2]):
+                last = column == u.shape[2] - 1
+                gradients = torch.autograd.grad(
+                    f, leaves, u[part, :, column], retain_graph=not last, allow_unused=True
+                )
+                for (start, p), g in zip(self._places(), gradients, strict=True):
+                    if g is not None:
+                        total[column, start : start + p.numel()] += g.reshape(-1)
+        return total.T
+
+    def forwards(self, x: Tensor, w: Tensor) -> Tensor:
+        """J w, (n, k, m); w: (P, m)."""
+        result = w.new_zeros(len(x), len(self.outputs), w.shape[1])
+        along = self._forward_mode if self.by_forward_mode else self._twice_backwards
+        for column in range(w.shape[1]):
+            tangents = {
+                name: w[start : start + p.numel(), column].reshape(p.shape)
+                for name, (start, p) in zip(self.parameters, self._places(), strict=True)
+            }
+            for part in self._parts(x):
+                result[part, :, column] = along(x[part], tangents)
+        return result
+
+    def squares(self, x: Tensor) -> Tensor:
+        """Squared norms of gradients, (n, k)."""
+        at_once = self.differentiated.checked_at_once(len(self.outputs), 5 * BATCH_BYTES, len(x))
+        rows = []
+        for start in range(0, len(x), at_once):
+            gradients = self.differentiated(x[start : start + at_once], self.outputs)
+            by_output = zip(*gradients.values(), strict=True)
+            rows.append(torch.stack([sum(g.squares() for g in one) for one in by_output], 1))
+        return torch.cat(rows)
+
+    def _forward_mode(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:
+        def outputs(weights: dict[str, Tensor]) -> Tensor:
+            f = functional_call(self.differentiated.module, weights, (x.clone(),))
+            return self._chosen(f.reshape(len(x), -1))
+
+        weights = {name: p.detach() for name, p in self.parameters.items()}
+        with torch.no_grad(), self.attention():
+            along: Tensor = jvp(outputs, (weights,), (tangents,))[1]
+        return along
+
+    def _twice_backwards(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:
+        """Jᵀ u is linear in u: its derivative along w is J w."""
+        leaves = list(self.parameters.values())
+        with torch.enable_grad(), self.attention():
+            f = self._chosen(self.differentiated.outputs_with_graph(x))
+            u = torch.zeros_like(f, requires_grad=True)
+            gradients = torch.autograd.grad(f, leaves, u, create_graph=True, allow_unused=True)
+            pairs = zip(gradients, tangents.values(), strict=True)
+            terms = [(g * t).sum() for g, t in pairs if g is not None]
+            return torch.autograd.grad(torch.stack(terms).sum(), u)[0]
+
+    def _has_forward_mode(self, few: Tensor) -> bool:
+        """Whether every operation of the module has it; found by trying."""
+        tangents = {name: torch.ones_like(p) for name, p in self.parameters.items()}
+        try:
+            with warnings.catch_warnings():  # torch's own modules, when they are first loaded
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._forward_mode(few, tangents)
+        except (RuntimeError, NotImplementedError):
+            return False
+        return True
+
+    def _chosen(self, f: Tensor) -> Tensor:
+        return f[:, self.outputs.start : self.outputs.stop]
+
+    def _places(self) -> Iterator[tuple[int, Tensor]]:
+        """Each parameter with its first position among all weights."""
+        start = 0
+        for p in self.parameters.values():
+            yield start, p
+            start += p.numel()
+
+    def _parts(self, x: Tensor) -> Iterator[slice]:
+        for start in range(0, len(x), self.batch):
+            yield slice(start, start + self.batch)
+
+
+def _mean(values: np.ndarray) -> Estimate:
+    n = len(values)
+    error = float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+    return Estimate(float(values.mean()), error)
+
+
+def _quadrature(diagonal: np.ndarray, beside: np.ndarray) -> SpectralDensity:
+    """Gauss quadrature from the tridiagonal matrices of Lanczos (Golub and Welsch 1969); one that
+    ends early, at an invariant subspace, is cut there."""
+    from scipy.linalg import eigh_tridiagonal
+
+    nodes, weights = np.zeros_like(diagonal), np.zeros_like(diagonal)
+    for row, (a, b) in enumerate(zip(diagonal, beside, strict=True)):
+        end = np.flatnonzero(b <= 1e-12 * abs(a).max())
+        steps = int(end[0]) + 1 if len(end) else len(a)
+        values, vectors = eigh_tridiagonal(a[:steps], b[: steps - 1])
+        nodes[row, :steps], weights[row, :steps] = values, vectors[0] ** 2
+    return SpectralDensity(nodes, weights)
