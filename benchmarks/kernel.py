@@ -39,6 +39,7 @@ TORCH = ["torch==2.13.0", "numpy==2.4.6"]
 PACKAGES = {  # what each environment holds; none: this one
     "ntkcond": [],
     "asdfghjkl": ["asdfghjkl==0.1a5", *TORCH],
+    "curvlinops": ["curvlinops-for-pytorch==3.0.1", *TORCH],  # for products.py
     "nngeometry": ["nngeometry==0.4", "torchvision==0.28.0", *TORCH],
     "neural_tangents": [
         "neural-tangents==0.6.5", "jax==0.4.25", "jaxlib==0.4.25", "numpy<2", "scipy<1.13",
@@ -201,7 +202,7 @@ def main(options: argparse.Namespace) -> None:
         print(f"{library} multiplies by {read(library, 'float64', 2)[1]}")
     tables = []
     for n, depth, dtype in CASES:
-        names = [name for name in PACKAGES if name not in ("torchntk", "jacobian")]
+        names = [name for name in TITLES if name not in ("torchntk", "jacobian")]
         if options.torchntk and dtype == "float32":  # the only type it has
             names.append("torchntk")
         if depth <= JACOBIAN_LIMIT:

@@ -468,6 +468,7 @@ CHANGES: dict[str, list[Change]] = {
             (("training/history",),) * 2,
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,
+            (("ntk/labels",),) * 2,
             (("training/evolution",),) * 2,
             (("training/predictors",),) * 2,
             (("artefacts/interval",),) * 2,
@@ -477,6 +478,9 @@ CHANGES: dict[str, list[Change]] = {
             (("datasets/registry", "datasets/source"), ("datasets/registry",)),
         )
     },
+    "`ntk/eigen.py`, `ntk/operators.py`: of the library alone": [
+        code("ntk/eigen.py", "ntk/operators.py")
+    ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],
     "`datasets/idx_images.py`, `datasets/torchvision_data.py` and data sets that are not used": [

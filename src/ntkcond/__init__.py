@@ -15,6 +15,7 @@ _PUBLIC = {
     "UserError": "run.errors",
     "closest_pair": "ntk.of_module",
     "condition_number": "ntk.of_module",
+    "eigendecomposition": "ntk.eigen",
     "empirical_ntk": "ntk.empirical",
     "extreme_eigenvalues": "ntk.spectrum",
     "gradient_angle": "ntk.infinite_width",

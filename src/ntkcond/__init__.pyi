@@ -1,5 +1,6 @@
 from ntkcond.networks.activations import ACTIVATIONS as ACTIVATIONS
 from ntkcond.networks.mlp import MLP as MLP
+from ntkcond.ntk.eigen import eigendecomposition as eigendecomposition
 from ntkcond.ntk.empirical import empirical_ntk as empirical_ntk
 from ntkcond.ntk.infinite_width import gradient_angle as gradient_angle
 from ntkcond.ntk.infinite_width import infinite_width_ntk as infinite_width_ntk

@@ -8,6 +8,7 @@ from scipy import stats
 
 from ntkcond.artefacts import fig_evolution, fig_spectrum, interval
 from ntkcond.jobs.descent import WATCHED
+from ntkcond.ntk.labels import alignment
 from ntkcond.training import evolution
 from small_descents import ALTERNATING, WIDTH, N, descend, gaussian
 from small_networks import mlp
@@ -39,9 +40,9 @@ def test_alignment_is_that_of_centred_kernels():
     centre = np.eye(6) - 1 / 6
     one, other = centre @ KERNEL @ centre, centre @ np.outer(Y, Y) @ centre
     cosine = (one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other)
-    assert evolution.alignment(KERNEL, Y) == pytest.approx(cosine)
-    assert evolution.alignment(np.outer(Y, Y) + 7, Y) == pytest.approx(1)
-    assert np.isnan(evolution.alignment(np.ones((6, 6)), Y))
+    assert alignment(KERNEL, Y) == pytest.approx(cosine)
+    assert alignment(np.outer(Y, Y) + 7, Y) == pytest.approx(1)
+    assert np.isnan(alignment(np.ones((6, 6)), Y))
 
 
 def test_steps_that_are_watched():
@@ -97,7 +98,7 @@ def test_the_kernel_on_the_way_is_that_of_autograd(tmp_path):
     change = np.linalg.norm(end - start) / np.linalg.norm(start)
     assert recorded["change"] == pytest.approx(change, rel=1e-8)
     assert recorded["kappa"] == pytest.approx(np.linalg.cond(end), rel=1e-8)
-    assert recorded["alignment"] == pytest.approx(evolution.alignment(end, signs.numpy()), rel=1e-8)
+    assert recorded["alignment"] == pytest.approx(alignment(end, signs.numpy()), rel=1e-8)
     cosines = end / np.sqrt(np.outer(end.diagonal(), end.diagonal())) - 2 * np.eye(N)
     angle = np.degrees(np.arccos(cosines.max()))
     assert recorded["min_angle_deg"] == pytest.approx(angle, rel=1e-8)

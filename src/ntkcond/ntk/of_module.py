@@ -97,11 +97,11 @@ def condition_number(
     if isinstance(module, nn.Module) or (callable(module) and not isinstance(module, Tensor)):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
-        ntk = _as_kernel(kernel(module, x, **options))
+        ntk = as_kernel(kernel(module, x, **options))
     elif x is not None or options:
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        ntk = _as_kernel(module, error)
+        ntk = as_kernel(module, error)
     bound = Bound(products=ntk.error + error, kinks=ntk.kinks)
     computed = spectrum(ntk.matrix, KernelError({ntk.grade: bound}), ntk.rank_bound)
     if computed.lambda_min < -computed.error:
@@ -136,7 +136,7 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     return ClosestPair(angle, i, j, len(matrix) - len(index))
 
 
-def _as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
+def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
     """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
     that of rounding its entries to their type is added."""
     matrix = _matrix(kernel, error)

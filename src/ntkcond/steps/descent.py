@@ -15,6 +15,7 @@ from ntkcond.jobs.descent import need
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.labels import alignment
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import layer_gradients_with_error
 from ntkcond.ntk.spectrum import spectrum
@@ -72,7 +73,7 @@ def main(arguments: Namespace) -> None:
         record = recorded(kernel, state, i)
         chosen = (LayerGradient(*(_rows(part, distinct) for part in g)) for g in state.gradients)
         return {name: record[name] for name in ("kappa", "kappa_lower", "verdict")} | {
-            "alignment": evolution.alignment(to_numpy(kernel), signs),
+            "alignment": alignment(to_numpy(kernel), signs),
             "min_angle_deg": smallest_angle(list(chosen)),
         }
 

@@ -41,16 +41,3 @@ def relative_change(kernel: np.ndarray, start: np.ndarray) -> float:
     """‖Kₜ − K₀‖/‖K₀‖, of Frobenius norms; nan if K₀ = 0."""
     norm = np.linalg.norm(start)
     return float(np.linalg.norm(kernel - start) / norm) if norm else np.nan
-
-
-def alignment(kernel: np.ndarray, y: np.ndarray) -> float:
-    """The centred kernel–target alignment ⟨H K H, y yᵀ⟩/(‖H K H‖ ‖H y yᵀ H‖) with
-    H = I − 1 1ᵀ/n, from 0 to 1 (Cortes, Mohri and Rostamizadeh 2012); nan where nothing is left
-    of K or y.
-
-    kernel: (n, n); y: (n,), or (n, C), a column for each class."""
-    rows = kernel - kernel.mean(axis=0)
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    labels = (y - y.mean(axis=0)).reshape(len(y), -1)
-    norm = np.linalg.norm(centred) * np.linalg.norm(labels.T @ labels)
-    return float(np.sum(labels * (centred @ labels)) / norm) if norm else np.nan

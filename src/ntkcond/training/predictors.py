@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ntkcond.training.evolution import alignment
+from ntkcond.ntk.labels import alignment, squared_projections
 
 LEFT = 0.1  # share of ‖Y‖² that is left after `Predictors.predicted_steps`
 
@@ -19,7 +19,7 @@ class Predictors(NamedTuple):
     label_complexity: Σ cᵢ λ̄/λᵢ with λ̄ = tr K/n, which is Yᵀ K⁻¹ Y (Arora et al. 2019) of a kernel
     of mean eigenvalue 1. predicted_steps: of gradient descent on the square loss at 1/λ_max from
     f = 0 until LEFT of ‖Y‖² is left, were K constant; ∞ if it never is. alignment:
-    `ntkcond.training.evolution.alignment`.
+    `ntkcond.ntk.labels.alignment`.
     """
 
     kappa_without_first: float
@@ -40,7 +40,7 @@ def predictors(kernel: np.ndarray, y: np.ndarray, kappa: float) -> Predictors:
     """kernel: (n, n) float64; y: (n, C) of `class_columns`; kappa: that of the kernel, ∞ if it is
     singular, nan if it is not resolved. What divides by λ_min is then the same."""
     eigenvalues, vectors = np.linalg.eigh(kernel)
-    shares = np.square(vectors.T @ y).sum(axis=1) / np.square(y).sum()
+    shares = squared_projections(vectors, y) / np.square(y).sum()
     largest, mean = eigenvalues[-1], eigenvalues.mean()
     without_first = complexity = kappa
     if math.isfinite(kappa):

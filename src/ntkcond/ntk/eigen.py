@@ -1,0 +1,345 @@
+"""The eigendecomposition of an NTK and what follows from it, each number with an interval.
+
+K = U Λ Uᵀ is computed; the exact NTK K* differs from it by ε at most: by the error of the kernel,
+and by the rounding of the decomposition, ‖K − U Λ Uᵀ‖ and ‖Uᵀ U − I‖, which are measured. For each
+function of K, an interval follows that holds its value for every positive semi-definite K* with
+‖K* − K‖ ≤ ε. So it is as good as the kernel's error: proved, or an estimate (`Kernel.grade`).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from ntkcond.ntk.labels import alignment_parts
+from ntkcond.ntk.of_module import Kernel, as_kernel, condition_number
+from ntkcond.ntk.rounding import UNIT_ROUNDOFF
+from ntkcond.ntk.spectrum import SINGULAR, Spectrum
+from ntkcond.run.errors import UserError
+
+Array = np.ndarray
+
+
+class Interval(NamedTuple):
+    """A computed number; the exact one is between low and high."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Prediction(NamedTuple):
+    """Outputs of linearised training, (m,) or (m, C), and a bound on the error of each."""
+
+    values: Array
+    errors: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Eigendecomposition:
+    """All eigenvalues and eigenvectors of an (n, n) NTK.
+
+    matrix: (n, n), as computed. values: (n,) ascending, as computed; vectors: (n, n), a column
+    each. spectrum: the extremes with κ, interval and verdict. error: no exact eigenvalue is further
+    from the computed one (Weyl). frobenius: a bound on the Frobenius norm of the kernel's error.
+    defect: a bound on how far U is from an orthogonal matrix.
+    """
+
+    matrix: Array
+    values: Array
+    vectors: Array
+    spectrum: Spectrum
+    error: float
+    frobenius: float
+    defect: float
+
+    @property
+    def condition_number(self) -> float:
+        """κ = λ_max/λ_min: `spectrum` has its interval and verdict."""
+        return self.spectrum.kappa
+
+    @cached_property
+    def angles(self) -> Array:
+        """How far each exact eigenvector may be from the computed one, (n,), in radians: π/2 where
+        its eigenvalue is too near another (Davis and Kahan 1970: sin θ ≤ ε/(gap − ε))."""
+        gaps = np.full(len(self.values) + 1, np.inf)
+        gaps[1:-1] = np.diff(self.values)
+        gap = np.minimum(gaps[:-1], gaps[1:]) - self.error
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sine = np.where(gap > self.error, self.error / gap, 1.0)
+        return np.asarray(np.arcsin(np.minimum(1.0, sine + self.defect)))
+
+    def effective_rank(self) -> Interval:
+        """tr K/λ_max, the intrinsic dimension: from 1 to n."""
+        trace = self._trace()
+        largest = float(self.values[-1])
+        return _ratio(trace, (largest, self.error), len(self.values))
+
+    def participation_ratio(self) -> Interval:
+        """(tr K)²/‖K‖_F²: n if all eigenvalues are equal, 1 if only one is not 0."""
+        norm = float(np.linalg.norm(self.matrix))
+        off = self.frobenius + _rounding(len(self.values)) * norm
+        root = _ratio(self._trace(), (norm, off), math.sqrt(len(self.values)))
+        return Interval(*(value**2 for value in root))
+
+    def alignment(self, y: Array | Tensor) -> Interval:
+        """The centred kernel–target alignment, from 0 to 1 (Cortes, Mohri and Rostamizadeh 2012);
+        y: (n,), or (n, C), a column for each class. NaN where nothing is left of K or y."""
+        labels = self._labels(y)
+        product, kernel_norm, label_norm = map(float, alignment_parts(self.matrix, labels))
+        centred = labels - labels.mean(axis=0)
+        size, rounding = float(np.sum(centred**2)), 8 * _rounding(len(labels))
+        entries = float(np.linalg.norm(self.matrix))
+        if not kernel_norm * label_norm:
+            return Interval(math.nan, 0.0, 1.0)
+        off = (self.error + rounding * entries) * size
+        norm = kernel_norm * label_norm
+        norm_off = (self.frobenius + rounding * entries) * label_norm + rounding * norm
+        return _ratio((product, off), (norm, norm_off), 1.0)
+
+    def complexity(self, y: Array | Tensor) -> Interval:
+        """The label complexity Yᵀ K⁻¹ Y, summed over columns (Arora et al. 2019); y: (n,) or
+        (n, C).
+
+        By monotonicity of the inverse: of K + ε the least, of K − ε the most, ∞ where λ_min ≤ ε. Of
+        a singular NTK the value is ∞, though it is finite for labels without a part in its
+        kernel, which rounding does not tell."""
+        labels = self._labels(y)
+        projections, off = self._projections(labels)
+        values = np.maximum(self.values, 0.0)
+        if self.spectrum.verdict == SINGULAR or self.values[0] <= 0:
+            value = math.inf
+        else:
+            value = float(np.sum(projections**2 / self.values[:, None]))
+        low = _inverse_norm(projections, values + self.error) - off / math.sqrt(
+            max(values[0] + self.error, np.finfo(float).tiny)
+        )
+        low, high = max(low, 0.0) ** 2 * (1 - _rounding(len(values))), math.inf
+        smallest = float(self.values[0] - self.error)
+        if smallest > 0 and self.spectrum.verdict != SINGULAR:
+            root = _inverse_norm(projections, self.values - self.error) + off / math.sqrt(smallest)
+            high = root**2 * (1 + _rounding(len(values)))
+        return Interval(value, min(low, value), max(high, value))
+
+    def trained(
+        self,
+        y: Array | Tensor,
+        learning_rate: float,
+        steps: float = math.inf,
+        f0: Array | Tensor | float = 0.0,
+    ) -> Prediction:
+        """Outputs on the samples after gradient descent on ½ ‖f − y‖², were the NTK constant:
+        f_t = y + (I − η K)ᵗ (f₀ − y) (Jacot et al. 2018, Lee et al. 2019).
+
+        y, f0: (n,) or (n, C), labels and outputs at the start. Raises UserError where η λ_max may
+        reach 2: the descent diverges."""
+        labels, residual = self._start(y, f0)
+        q, shift = self._contraction(learning_rate, steps)
+        values = np.maximum(self.values, 0.0)
+        factors = (1 - learning_rate * values) ** steps if math.isfinite(steps) else 0.0 * values
+        if not math.isfinite(steps):
+            factors[values == 0] = 1.0
+        projections = self.vectors.T @ residual
+        size = float(np.linalg.norm(residual))
+        if math.isfinite(steps):
+            change = min(2.0, steps * learning_rate * shift * q ** max(steps - 1, 0))
+        else:
+            change = 0.0 if q < 1 else 1.0
+        change += self.defect * 2 + 4 * _rounding(len(values)) * (1 + _power_rounding(steps, q))
+        scale = np.linalg.norm(residual, axis=0)
+        after = labels + self.vectors @ (factors[:, None] * projections)
+        errors = change * scale + UNIT_ROUNDOFF * (size + 2 * abs(labels))
+        shape = np.shape(_array(y))
+        return Prediction(after.reshape(shape), errors.reshape(shape))
+
+    def predicted(
+        self,
+        k_test: Kernel | Array | Tensor,
+        y: Array | Tensor,
+        learning_rate: float,
+        steps: float = math.inf,
+        f0: Array | Tensor | float = 0.0,
+        f0_test: Array | Tensor | float = 0.0,
+    ) -> Prediction:
+        """Outputs on other samples after the same descent: f₀(x) + k(x)ᵀ φ(K) (y − f₀) with
+        φ(λ) = (1 − (1 − η λ)ᵗ)/λ, η t for λ = 0; K⁻¹ after all steps.
+
+        k_test: (m, n), the kernel of other samples and these, `kernel(module, x_test, x)`, with its
+        error if it is a `Kernel`; f0_test: (m,) or (m, C). ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over
+        s < t, q = max |1 − η λ|. Raises UserError as `trained`, and for another number of columns.
+        """
+        kernel, kernel_error = _test_kernel(k_test, len(self.values))
+        labels, residual = self._start(y, f0)
+        residual = -residual
+        q, shift = self._contraction(learning_rate, steps)
+        values, n = np.maximum(self.values, 0.0), len(self.values)
+        lowest = max(float(self.values[0]) - self.error, 0.0)
+        phi, change, most = _integrated(values, lowest, learning_rate, steps, q, shift)
+        projections = self.vectors.T @ residual
+        start = np.broadcast_to(_columns(_array(f0_test)), (len(kernel), labels.shape[1]))
+        after = start + kernel @ (self.vectors @ (phi[:, None] * projections))
+        rounding = self.defect * 2 + 6 * _rounding(n) * (1 + _power_rounding(steps, q))
+        norms = np.linalg.norm(kernel, axis=1)[:, None]
+        scale = np.linalg.norm(residual, axis=0)[None]
+        inner = change + rounding * most
+        with np.errstate(invalid="ignore"):
+            errors = np.where(norms > 0, norms * inner, 0.0)
+            errors = scale * (errors + (kernel_error * most if kernel_error else 0.0))
+        errors = np.where(scale > 0, errors, 0.0) + UNIT_ROUNDOFF * abs(after)
+        shape = (len(kernel), *np.shape(_array(y))[1:])
+        return Prediction(after.reshape(shape), errors.reshape(shape))
+
+    def _trace(self) -> tuple[float, float]:
+        """tr K and how far that of K* may be."""
+        n, trace = len(self.values), float(self.matrix.trace())
+        return trace, math.sqrt(n) * self.frobenius + _rounding(n) * trace
+
+    def _labels(self, y: Array | Tensor) -> Array:
+        labels = _array(y)
+        n = len(self.values)
+        if labels.ndim not in (1, 2) or len(labels) != n:
+            raise UserError(f"y must be ({n},) or ({n}, C), not {labels.shape}")
+        if not np.isfinite(labels).all():
+            raise UserError("y has NaN or infinite entries")
+        return _columns(labels)
+
+    def _projections(self, labels: Array) -> tuple[Array, float]:
+        """Uᵀ Y, (n, C), and how far, in norm, that of the exact eigenvectors of U Λ Uᵀ may be."""
+        off = self.defect + _rounding(len(labels))
+        return self.vectors.T @ labels, off * float(np.linalg.norm(labels))
+
+    def _start(self, y: Array | Tensor, f0: Array | Tensor | float) -> tuple[Array, Array]:
+        """Labels, and f₀ − y, (n, C)."""
+        labels = self._labels(y)
+        start = _columns(_array(f0))
+        try:
+            return labels, np.broadcast_to(start, labels.shape) - labels
+        except ValueError:
+            raise UserError(f"f0 must have the shape of y, not {np.shape(f0)}") from None
+
+    def _contraction(self, learning_rate: float, steps: float) -> tuple[float, float]:
+        """q, the most that |1 − η λ| may be, and ε with what is made of negative eigenvalues."""
+        if not learning_rate > 0:
+            raise UserError(f"learning_rate={learning_rate}: it must be above 0")
+        if not (steps == math.inf or (steps >= 0 and int(steps) == steps)):
+            raise UserError(f"steps={steps}: it must be a whole number, 0 or more, or math.inf")
+        largest = float(self.values[-1]) + self.error
+        if learning_rate * largest >= 2:
+            raise UserError(
+                f"at learning_rate={learning_rate:.4g} the descent diverges: λ_max may be"
+                f" {largest:.4g}, and it must be below 2/λ_max = {2 / largest:.4g}"
+            )
+        lowest = max(float(self.values[0]) - self.error, 0.0)
+        q = max(1 - learning_rate * lowest, learning_rate * largest - 1)
+        return q, self.error + max(0.0, -float(self.values[0]))
+
+    def __repr__(self) -> str:
+        return f"Eigendecomposition({self.spectrum})"
+
+
+def eigendecomposition(
+    kernel: Kernel | Array | Tensor, *, error: float = 0.0
+) -> Eigendecomposition:
+    """All eigenvalues and eigenvectors of an NTK, with what they say of labels and of training.
+
+    kernel: of `ntkcond.kernel`, or an (n, n) matrix; error: of a matrix, a bound on the norm of its
+    error, as for `condition_number`. Raises UserError as that does.
+
+    >>> import numpy as np, ntkcond
+    >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 2.0, 4.0]))
+    >>> eigen.values, round(eigen.condition_number, 12)
+    (array([1., 2., 4.]), 4.0)
+    >>> eigen.complexity(np.ones(3)).value
+    1.75
+    """
+    ntk = as_kernel(kernel, error)
+    matrix, n = ntk.matrix, len(ntk.matrix)
+    assert isinstance(matrix, np.ndarray)
+    known = condition_number(ntk, error=error)
+    values, vectors = np.linalg.eigh(matrix)
+    largest = float(abs(values).max())
+    rounding = _rounding(n)
+    # rounding of the products that measure: entries of norm 1 and ‖K‖
+    defect = float(np.linalg.norm(vectors.T @ vectors - np.eye(n))) + math.sqrt(n) * rounding
+    off = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
+    off += 2 * math.sqrt(n) * rounding * largest
+    given = ntk.error + error
+    is_matrix = not isinstance(kernel, Kernel)
+    frobenius = ntk.error + error * math.sqrt(n) if is_matrix else given
+    total = given + off + 2.1 * largest * defect
+    return Eigendecomposition(matrix, values, vectors, known, total, frobenius, defect)
+
+
+def _ratio(above: tuple[float, float], below: tuple[float, float], most: float) -> Interval:
+    """Of two numbers that are not negative, each with its error; at most `most`."""
+    (a, a_off), (b, b_off) = above, below
+    low = max(0.0, (a - a_off) / (b + b_off)) if b + b_off > 0 else 0.0
+    high = (a + a_off) / (b - b_off) if b > b_off else most
+    value = a / b if b else math.nan
+    return Interval(value, min(low, value) * (1 - 4 * UNIT_ROUNDOFF), max(min(high, most), value))
+
+
+def _integrated(
+    values: Array, lowest: float, rate: float, steps: float, q: float, shift: float
+) -> tuple[Array, float, float]:
+    """φ(λ) = (1 − (1 − η λ)ᵗ)/λ of each eigenvalue, (n,); how far φ(K*) may be from φ(K), and a
+    bound on ‖φ(K*)‖. lowest: λ_min of K* is not below."""
+    positive = values > 0
+    safe = np.where(positive, values, 1.0)
+    if not math.isfinite(steps):  # labels have no part in the kernel of K
+        change = shift / (lowest * float(values[0])) if lowest else math.inf
+        return np.where(positive, 1 / safe, 0.0), change, 1 / lowest if lowest else math.inf
+    with np.errstate(divide="ignore"):
+        slow = -np.expm1(steps * np.log1p(-rate * np.minimum(safe, 0.5 / rate)))
+    fast = 1 - (1 - rate * safe) ** steps
+    phi = np.where(positive, np.where(rate * safe < 0.5, slow, fast) / safe, rate * steps)
+    change = rate**2 * shift * steps**2 / 2
+    if q < 1:
+        change = min(change, rate**2 * shift / (1 - q) ** 2)
+    return phi, change, min(rate * steps, 2 / lowest if lowest else math.inf)
+
+
+def _inverse_norm(projections: Array, values: Array) -> float:
+    """√ Σ pᵢ²/λᵢ, over columns as well."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(projections == 0, 0.0, projections**2 / values[:, None])
+    return math.sqrt(float(terms.sum()))
+
+
+def _rounding(n: int) -> float:
+    """A bound on the relative error of a sum of n products."""
+    return 2 * (n + 4) * UNIT_ROUNDOFF
+
+
+def _power_rounding(steps: float, q: float) -> float:
+    """Of (1 − η λ)ᵗ, in units of rounding: t qᵗ⁻¹, at most."""
+    if not math.isfinite(steps):
+        return 0.0
+    return steps * q ** max(steps - 1, 0.0)
+
+
+def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]:
+    matrix, error = (kernel.matrix, kernel.error) if isinstance(kernel, Kernel) else (kernel, 0.0)
+    entries = _array(matrix)
+    if entries.ndim != 2 or entries.shape[1] != n:
+        raise UserError(
+            f"k_test must be (m, {n}), of other samples and the {n} of the kernel, not"
+            f" {entries.shape}: kernel(module, x_test, x)"
+        )
+    if math.isnan(error):
+        raise UserError("k_test was computed with certify=False: pass its matrix if that is enough")
+    return entries, error
+
+
+def _array(values: Array | Tensor | float) -> Array:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def _columns(values: Array) -> Array:
+    """(n, C)"""
+    return values if values.ndim == 2 else values.reshape(-1, 1)
