@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import yaml
 from filelock import FileLock
 
 from small_studies import small_studies
-from workflow import ROOT, copy_of_the_project, environment
+from workflow import ROOT, copy_of_the_project, snakemakes
 
 STUDIES = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 
@@ -25,10 +24,7 @@ def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 def run(project: Path, module: str, *arguments: str, check=True) -> subprocess.CompletedProcess:
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], cwd=project, env=environment(project),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done, _ = snakemakes().run(project, module, *arguments, path=[project / "src"])
     assert done.returncode == 0 or not check, done.stdout + done.stderr
     return done
 

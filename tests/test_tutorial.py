@@ -31,3 +31,28 @@ def test_the_lines_that_a_page_shows_run_as_they_stand(page):
     done = subprocess.run([sys.executable, "-c", code[1]], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.match(r"κ = .*, resolved \(estimated\); n = 200, λ_max = ", done.stdout)
+
+
+EXAMPLES = {  # of docs/examples: a line that each prints
+    "condition_number": r"^κ > .*: λ_min is lost in rounding, unresolved",
+    "training": r"^width 2048: loss 0\.\d+, κ \d+ → \d+, K moved by \d %$",
+    "prediction": r"^predicted  0\.\d+ ± \de-\d+, trained  0\.\d+$",
+    "labels": r"^linear: alignment 0\.\d+, complexity \d+\.\d$",
+    "large": r"^λ_max ExtremeEigenvalue",
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_runs_and_prints_what_it_is_about(name):
+    script = ROOT / f"docs/examples/{name}.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(EXAMPLES[name], done.stdout, re.M), done.stdout
+    assert not done.stderr
+
+
+def test_every_example_is_tried_and_on_the_page():
+    names = {path.stem for path in (ROOT / "docs/examples").glob("*.py")}
+    page = (ROOT / "docs/library.md").read_text("utf-8")
+    assert names == set(EXAMPLES)
+    assert all(f"examples/{name}.py" in page for name in names)
