@@ -318,7 +318,7 @@ def _power_rounding(steps: float, q: float) -> float:
     """Of (1 − η λ)ᵗ, in units of rounding: t qᵗ⁻¹, at most."""
     if not math.isfinite(steps):
         return 0.0
-    return steps * q ** max(steps - 1, 0.0)
+    return float(steps * q ** max(steps - 1, 0.0))
 
 
 def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]:

@@ -60,5 +60,6 @@ def _filled(names: Any, named: dict[str, nn.Parameter]) -> Any:
     return named[names]
 
 
-def _like(params: list | tuple, items: list) -> list | tuple:
+def _like(params: Any, items: list[Any]) -> Any:
+    """A list, tuple or named tuple of the same type."""
     return type(params)(*items) if hasattr(params, "_fields") else type(params)(items)

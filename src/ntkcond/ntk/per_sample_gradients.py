@@ -129,9 +129,10 @@ class Factored(NamedTuple):
 
     @property
     def passing(self) -> int:
-        """Entries of a sample while it is multiplied: its unfolded inputs, its gradient twice."""
+        """Entries of a sample while it is multiplied: its unfolded inputs and, unless factors are
+        multiplied, its gradient twice."""
         _, groups, t, outputs = self.back.shape
-        return groups * self.inputs * (t + 2 * outputs)
+        return groups * self.inputs * (t if self._pays_with(self) else t + 2 * outputs)
 
     def compact(self) -> "Gradients":
         """The explicit ones if these are what is multiplied, and smaller."""
