@@ -88,6 +88,73 @@ def test_an_operation_without_forward_mode_is_differentiated_twice_backwards():
     assert near((J @ J.T) @ v, matrix @ v)
 
 
+class Wrong(torch.autograd.Function):
+    """z², with a forward-mode derivative that forgets the factor 2."""
+
+    @staticmethod
+    def forward(z):
+        return z**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+    @staticmethod
+    def jvp(ctx, along):
+        return ctx.saved_tensors[0] * along
+
+
+class Once(torch.autograd.Function):
+    """z², differentiable once and backwards alone."""
+
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return z**2
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+
+class Square(nn.Module):
+    def __init__(self, function: type[torch.autograd.Function]) -> None:
+        super().__init__()
+        self.layer, self.function = nn.Linear(5, 3), function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function.apply(self.layer(x)).sum(1)
+
+
+def test_a_wrong_forward_mode_is_found_out_and_one_derivative_is_refused():
+    torch.manual_seed(0)
+    module, x = Square(Wrong), torch.randn(6, 5)
+    J, v = ntkcond.jacobian(module, x), torch.randn(6, dtype=torch.float64)
+    assert not J.network.by_forward_mode
+    assert near((J @ J.T) @ v, torch.from_numpy(ntkcond.kernel(module, x).matrix) @ v)
+    with pytest.raises(UserError, match="an operation with a single derivative"):
+        ntkcond.jacobian(Square(Once), x)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_gradients_may_be_off_where_it_is_called(mode):
+    x = torch.randn(6, 5)
+    expected = ntkcond.ntk_operator(mlp(), x).to_dense()
+    with mode():
+        inside = torch.randn(6, 5)
+        K = ntkcond.ntk_operator(mlp(), x)
+        assert torch.equal(K.to_dense(), expected) and K.trace() > 0
+        assert near(torch.from_numpy(ntkcond.kernel(mlp(), x).matrix), expected)
+        assert ntkcond.kernel(mlp(), inside).matrix.shape == (6, 6)
+    assert torch.equal(K.to_dense(), expected)
+
+
 def test_vectors_keep_their_kind_and_their_type():
     x = torch.randn(7, 5)
     K = ntkcond.ntk_operator(mlp(), x)
@@ -100,6 +167,7 @@ def test_vectors_keep_their_kind_and_their_type():
     assert single.dtype == torch.float32
     assert torch.allclose(single, dense.sum(1).float(), rtol=1e-5)
     assert (K @ torch.ones(7, 3, dtype=torch.float64)).shape == (7, 3)
+    assert (K @ torch.ones(7, 0)).shape == (7, 0)
     low = ntkcond.ntk_operator(mlp(), x, dtype=torch.float32)
     assert low.to_dense().dtype == torch.float32
     assert torch.allclose(low.to_dense().double(), dense, rtol=1e-3, atol=1e-4)
@@ -118,12 +186,13 @@ def test_a_function_and_chosen_parameters_have_operators():
     assert ntkcond.jacobian(module, x, parameters=["4.bias"]).shape == (6, 1)
 
 
-def test_later_changes_of_the_module_do_not_change_the_operator():
-    module, x = mlp(), torch.randn(6, 5)
+def test_later_changes_of_module_and_samples_do_not_change_the_operator():
+    module, x = mlp(), torch.randn(6, 5, dtype=torch.float64)
     K, v = ntkcond.ntk_operator(module, x), torch.ones(6, dtype=torch.float64)
     before = K @ v
     with torch.no_grad():
         module[0].weight.mul_(2)
+    x.mul_(2)
     assert torch.equal(K @ v, before)
 
 

@@ -176,6 +176,7 @@ def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
     return matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else np.asarray(matrix)
 
 
+@torch.inference_mode(False)
 def kernel(
     module: nn.Module | Callable[..., Tensor],
     x: Tensor | np.ndarray,
@@ -378,6 +379,8 @@ def _samples(
         raise UserError(f"{name} has the shape {tuple(x.shape)}: it must have {samples} or more")
     if x.is_complex():
         raise UserError(f"{name} is complex: give real samples")
+    if x.is_inference():
+        x = x.clone()
     if not x.is_floating_point():
         return x.to(device)
     if not x.isfinite().all():

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ntkcond.ntk.differentiated import Differentiated
+from ntkcond.ntk.differentiated import AGREES, Differentiated
 from ntkcond.ntk.gradient_error import FEW
 from ntkcond.ntk.of_module import (
     as_module,
@@ -117,7 +117,8 @@ class Operator:
                 f"the operator is {rows} × {columns}: it takes ({columns},) or ({columns}, m), not"
                 f" {tuple(given.shape)}"
             )
-        vectors = given.to(self.device, self.dtype).reshape(self.shape[1], -1)
+        here = given.to(self.device, self.dtype)
+        vectors = here[:, None] if here.ndim == 1 else here
         result = self._times(vectors).reshape(self.shape[0], *given.shape[1:])
         if isinstance(v, Tensor):
             return result.to(v.device, v.dtype if v.is_floating_point() else self.dtype)
@@ -175,7 +176,9 @@ class TransposedJacobian(Operator):
 
     def _times(self, v: Tensor) -> Tensor:
         outputs = len(self.jacobian.network.outputs)
-        return self.jacobian.network.backwards(self.jacobian.x, v.reshape(-1, outputs, v.shape[1]))
+        return self.jacobian.network.backwards(
+            self.jacobian.x, v.reshape(len(self.jacobian.x), outputs, v.shape[1])
+        )
 
     @property
     def T(self) -> Jacobian:
@@ -199,7 +202,7 @@ class NTKOperator(Operator):
     def _times(self, v: Tensor) -> Tensor:
         network, outputs = self.network, len(self.network.outputs)
         if not self.summed:
-            w = network.backwards(self.x2, v.reshape(-1, outputs, v.shape[1]))
+            w = network.backwards(self.x2, v.reshape(len(self.x2), outputs, v.shape[1]))
             return network.forwards(self.x1, w).flatten(0, 1)
         total = v.new_zeros(self.shape[0], v.shape[1])
         for j in range(outputs):
@@ -393,6 +396,7 @@ def _product(left: Jacobian, right: Jacobian) -> NTKOperator:
     return NTKOperator(left.network, left.x, right.x, summed=False)
 
 
+@torch.inference_mode(False)
 def _network(
     module: nn.Module | Callable[..., Tensor],
     sets: Sequence[Tensor | np.ndarray],
@@ -406,7 +410,7 @@ def _network(
     names = chosen_parameters(module, parameters)
     refuse_training(module)
     device = next(p.device for name, p in module.named_parameters() if name in names)
-    samples = samples_of(sets, device, dtype)
+    samples = [samples.clone() for samples in samples_of(sets, device, dtype)]
     differentiated = Differentiated(module, names, dtype)
     few = samples[0][:FEW]
     outputs = output_positions(output, differentiated.check(few))
@@ -439,7 +443,16 @@ class _Network:
         if not self.by_forward_mode:
             self.attention = partial(sdpa_kernel, SDPBackend.MATH)
             self.by_forward_mode = self._has_forward_mode(few)
+        if not self.by_forward_mode:
+            try:
+                self._twice_backwards(few, self._directions())
+            except (RuntimeError, NotImplementedError) as error:
+                raise UserError(
+                    "the module has an operation with a single derivative: neither forward mode"
+                    f" nor a second backward pass gives J w ({error})"
+                ) from error
 
+    @torch.inference_mode(False)
     def backwards(self, x: Tensor, u: Tensor) -> Tensor:
         """Jᵀ u, (P, m); u: (n, k, m)."""
         total = u.new_zeros(u.shape[2], self.weights)
@@ -457,6 +470,7 @@ class _Network:
                         total[column, start : start + p.numel()] += g.reshape(-1)
         return total.T
 
+    @torch.inference_mode(False)
     def forwards(self, x: Tensor, w: Tensor) -> Tensor:
         """J w, (n, k, m); w: (P, m)."""
         result = w.new_zeros(len(x), len(self.outputs), w.shape[1])
@@ -470,6 +484,7 @@ class _Network:
                 result[part, :, column] = along(x[part], tangents)
         return result
 
+    @torch.inference_mode(False)
     def squares(self, x: Tensor) -> Tensor:
         """Squared norms of gradients, (n, k)."""
         at_once = self.differentiated.checked_at_once(len(self.outputs), 5 * BATCH_BYTES, len(x))
@@ -502,15 +517,26 @@ class _Network:
             return torch.autograd.grad(torch.stack(terms).sum(), u)[0]
 
     def _has_forward_mode(self, few: Tensor) -> bool:
-        """Whether every operation of the module has it; found by trying."""
-        tangents = {name: torch.ones_like(p) for name, p in self.parameters.items()}
+        """Whether every operation of the module has it; found by trying: uᵀ (J w) = (Jᵀ u)ᵀ w."""
+        tangents = self._directions()
         try:
             with warnings.catch_warnings():  # torch's own modules, when they are first loaded
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self._forward_mode(few, tangents)
+                along = self._forward_mode(few, tangents)
         except (RuntimeError, NotImplementedError):
             return False
-        return True
+        back = self.backwards(few, torch.ones_like(along)[:, :, None])[:, 0]
+        terms = back * torch.cat([t.reshape(-1) for t in tangents.values()])
+        apart = (along.sum() - terms.sum()).abs()
+        size = along.abs().sum() + terms.abs().sum()
+        return bool(apart <= torch.finfo(self.dtype).eps ** AGREES * size)
+
+    def _directions(self) -> dict[str, Tensor]:
+        """A tangent of each parameter, of numbers from 1 to 2."""
+        return {
+            name: torch.linspace(1, 2, p.numel(), dtype=p.dtype, device=p.device).reshape(p.shape)
+            for name, p in self.parameters.items()
+        }
 
     def _chosen(self, f: Tensor) -> Tensor:
         return f[:, self.outputs.start : self.outputs.stop]
