@@ -169,7 +169,8 @@ class Eigendecomposition:
 
         k_test: (m, n), the kernel of other samples and these, `kernel(module, x_test, x)`, with its
         error if it is a `Kernel`; f0_test: (m,) or (m, C). ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over
-        s < t, with q the most that ‖I − η K‖ may be. Raises UserError as `trained`, and for another number of columns.
+        s < t, with q the most that ‖I − η K‖ may be. Raises UserError as `trained`, and for another
+        number of columns.
         """
         kernel, kernel_error = _test_kernel(k_test, len(self.values))
         labels, residual = self._start(y, f0)
