@@ -471,7 +471,7 @@ CHANGES: dict[str, list[Change]] = {
             (("training/descent",),) * 2,
             (("ntk/labels",),) * 2,
             (("training/evolution",),) * 2,
-            (("training/predictors",),) * 2,
+            (("ntk/predictors",),) * 2,
             (("artefacts/interval",),) * 2,
             (("datasets/samples",),) * 2,
             (("datasets/duplicates",),) * 2,

@@ -61,7 +61,7 @@ def table(speed: Sequence[Path]) -> pd.DataFrame:
     seeds at the best learning rate, which is in units of n/λ_max, and its place among those tried
     (at_edge: lowest, highest, only, or empty for in between); these are empty if at no rate every
     seed reaches it. shown: whether this is the loss of the figure. Of the network at the start,
-    means over seeds (geometric of those of LOG): MEASURES (`ntkcond.training.predictors`). kappa,
+    means over seeds (geometric of those of LOG): MEASURES (`ntkcond.ntk.predictors`). kappa,
     and what divides by λ_min, is inf for a singular NTK and empty where κ is not resolved for all
     seeds."""
     rows = pd.concat(map(_networks, speed), ignore_index=True)

@@ -11,6 +11,7 @@ from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.jobs.speed import need
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.predictors import class_columns, predictors
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF, gradients_with_error
 from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, spectrum
@@ -22,7 +23,6 @@ from ntkcond.run.progress import progress
 from ntkcond.steps import network_options, training_task
 from ntkcond.training import sgd
 from ntkcond.training.history import History
-from ntkcond.training.predictors import class_columns, predictors
 from ntkcond.training.sgd import Model, Run, Task
 
 OF_SPECTRUM = ("kappa", "lambda_max", "lambda_min", "verdict")
@@ -32,7 +32,7 @@ def main(arguments: Namespace) -> None:
     """Writes, of every activation, depth and seed, in this order:
 
     ntk/, (…) each, of the NTK at the start: `OF_SPECTRUM` of its record, and
-    `ntkcond.training.predictors.Predictors`. start_loss (…): of all samples, before training. Of
+    `ntkcond.ntk.predictors.Predictors`. start_loss (…): of all samples, before training. Of
     every learning rate, in their order: learning_rate (…, rates), train_loss (…, rates, epochs),
     diverged_epoch and stopped_epoch (…, rates) (`ntkcond.training.history.History`).
 

@@ -16,9 +16,10 @@ from scipy import stats
 from ntkcond.artefacts import fig_predictors, fig_speed
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk import predictors
 from ntkcond.run.errors import UserError
 from ntkcond.steps import speed
-from ntkcond.training import predictors, sgd
+from ntkcond.training import sgd
 
 RNG = np.random.default_rng(0)
 FACTOR = RNG.standard_normal((9, 14))
