@@ -4,7 +4,7 @@
 
 Prints a table (docs/claims.md has it). Each line is a curve at ten depths that should rise, in
 standard deviations σ of the seeds; a simulation adds independent noise to each of five seeds and
-judges as `ntkcond.artefacts.claims` does. Ten seconds a line for 1,000.
+judges as `ntkcond.artefacts.verdicts` does. Ten seconds a line for 1,000.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
-from ntkcond.artefacts.claims.trend import by_depth, rising
+from ntkcond.artefacts.verdicts.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
+from ntkcond.artefacts.verdicts.trend import by_depth, rising
 
 DEPTHS = 10
 VIOLATION = 2.5  # standard deviations of the seeds

@@ -37,7 +37,7 @@ PACKAGES = (
     "h5py", "matplotlib.figure", "pandas", "psutil", "scipy.special", "sklearn", "soundfile",
     "torch", "tqdm", "ntkcond.datasets.torchvision_data",
 )  # fmt: skip
-LONG = ("claims", "costs")  # half a minute of Monte Carlo, and what needs it: loaded only
+LONG = ("theory", "claims", "costs")  # Monte Carlo of half a minute, and what needs it: loaded only
 
 
 @dataclass(frozen=True)

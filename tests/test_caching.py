@@ -433,15 +433,17 @@ CHANGES: dict[str, list[Change]] = {
             (("artefacts/best_rate",),) * 2,
             (("artefacts/rank_correlation",),) * 2,
             (
-                tuple(
-                    f"artefacts/claims/{name}"
-                    for name in (
-                        "claim", "over_seeds", "trend", "formulas", "wide_networks",
-                        "conditioning", "descents", "kernels", "optimisation",
-                    )
-                ),
-                ("artefacts/claims/claim", "artefacts/claims/over_seeds"),
+                tuple(f"artefacts/verdicts/{name}" for name in ("claim", "over_seeds", "trend")),
+                ("artefacts/verdicts/claim",),
             ),
+            (
+                tuple(
+                    f"artefacts/theory/{name}"
+                    for name in ("formulas", "wide_networks", "conditioning", "descents")
+                ),
+                ("artefacts/theory/formulas",),
+            ),
+            (("artefacts/claims/kernels", "artefacts/claims/optimisation"),) * 2,
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,
             (("arrays/half", "arrays/symmetric"),) * 2,

@@ -11,7 +11,7 @@ import pytest
 
 from measured import MEASURED, STATEMENTS, Values, statements, table, values
 from ntkcond.artefacts.claims import CLAIMS
-from ntkcond.artefacts.claims.claim import VERDICTS
+from ntkcond.artefacts.verdicts.claim import VERDICTS
 from prose import ROOT, Quantity, agrees, find, pages, problems
 
 PAGES = pages()

@@ -1,5 +1,6 @@
 """The table of claims: what must hold does, planted falsehoods do not, nothing is lost."""
 
+import io
 import math
 import re
 from collections.abc import Iterator
@@ -16,16 +17,11 @@ from ntkcond.artefacts import (
     fig_weight_scale,
     interval,
     output,
+    theory,
 )
-from ntkcond.artefacts.claims import (
-    conditioning,
-    descents,
-    formulas,
-    kernels,
-    optimisation,
-    wide_networks,
-)
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.claims import kernels, optimisation
+from ntkcond.artefacts.theory import conditioning, descents, formulas, wide_networks
+from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     CONJECTURE,
     CORRECTED,
@@ -881,27 +877,44 @@ def test_odd_data_give_a_table_as_well():
 
 
 @pytest.fixture(scope="module")
-def theory() -> pd.DataFrame:
-    """All claims of formulas and limits, and those of figures without data."""
-    tables = {
-        "fig_infinite_depth": fig_infinite_depth.table(),
-        "fig_weight_scale": fig_weight_scale.table(fig_weight_scale.DEPTH),
-        "fig_activations": fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),
-    }
-    return claims.table(**tables)
+def on_theory(tmp_path_factory) -> pd.DataFrame:
+    """All claims of the theory, from the file of its job, and those of figures without data."""
+    path = tmp_path_factory.mktemp("theory") / "theory.csv"
+    theory.table().to_csv(path, index=False)
+    return claims.table(
+        theory=output.read(path)[0],
+        fig_infinite_depth=fig_infinite_depth.table(),
+        fig_weight_scale=fig_weight_scale.table(fig_weight_scale.DEPTH),
+        fig_activations=fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),
+    )
 
 
-def test_texts_are_the_same_from_the_csv_alone(theory, tmp_path):
-    theory.to_csv(tmp_path / "claims.csv", index=False)
+def test_findings_from_the_file_of_theory_are_those_of_the_claims_themselves():
+    chosen = [c for c in theory.CLAIMS if c.id in ("7-width", "newest-3.2", "4.3")]
+    rows = pd.DataFrame(
+        [(c.id, *finding) for c in chosen for finding in c.test({})],
+        columns=["id", *Finding._fields],
+    )
+    assert len(set(rows.id)) == 3
+    rows = pd.read_csv(io.StringIO(rows.to_csv(index=False)))
+    pd.testing.assert_frame_equal(
+        claims.table(claims=chosen, theory=rows), claims.table(claims=chosen)
+    )
+
+
+def test_texts_are_the_same_from_the_csv_alone(on_theory, tmp_path):
+    on_theory.to_csv(tmp_path / "claims.csv", index=False)
     numbers, _ = output.read(tmp_path / "claims.csv")
-    assert claims.markdown(numbers) == claims.markdown(theory)
-    assert claims.html(numbers) == claims.html(theory)
+    assert claims.markdown(numbers) == claims.markdown(on_theory)
+    assert claims.html(numbers) == claims.html(on_theory)
 
 
-def test_the_verdicts_on_theory(theory):
+def test_the_verdicts_on_theory(on_theory):
     """The differences that a reading of the papers found by other means are found, the theorems
     hold."""
-    overall_by_id = theory[theory.overall != UNTESTED].drop_duplicates("id").set_index("id").overall
+    overall_by_id = (
+        on_theory[on_theory.overall != UNTESTED].drop_duplicates("id").set_index("id").overall
+    )
     slips = {
         "2-gram", "2.2-proof", "3.1-gradient", "3.2-kernel", "4.4-norm", "4.4-proof", "4.5-proof",
         "4.6", "5.1", "5.1-proof", "5.2-normalised", "5.2-proof", "C.1-proof", "newest-3.3",
@@ -916,19 +929,19 @@ def test_the_verdicts_on_theory(theory):
     } == wrong | elsewhere
     assert {name for name in overall_by_id.index if overall_by_id[name] == CONJECTURE} == believed
     assert set(overall_by_id.drop([*slips, *wrong, *believed, *elsewhere])) == {HOLDS}
-    support = theory.drop_duplicates("id").set_index("id").support
+    support = on_theory.drop_duplicates("id").set_index("id").support
     assert "not support" in support["7-kappa-1"]
     assert "not support" in support["7-orthogonal"]
     assert support["newest-tradeoff"] == "The numbers do not contradict it."
 
 
-def test_each_of_the_numbered_differences_is_a_row(theory):
-    assert set(theory.difference.dropna()) == {*range(1, 12), 13, 14}
+def test_each_of_the_numbered_differences_is_a_row(on_theory):
+    assert set(on_theory.difference.dropna()) == {*range(1, 12), 13, 14}
 
 
-def test_the_scale_of_the_weights_is_held_against_what_the_paper_says(theory):
+def test_the_scale_of_the_weights_is_held_against_what_the_paper_says(on_theory):
     """That similar inputs are separated better at each scale; not that the scales differ."""
-    rows = theory[theory.id == "newest-fig-6"]
+    rows = on_theory[on_theory.id == "newest-fig-6"]
     assert len(rows) == len(fig_weight_scale.VARIANCES)
     assert set(rows.overall) == {HOLDS}
 
@@ -960,8 +973,8 @@ def test_every_statement_of_the_newest_version_is_a_row_or_named_in_one():
             assert place in newest, (place, name, sources[name])
 
 
-def test_numbers_that_are_known_by_other_means(theory):
-    measured = theory.set_index("id").measured
+def test_numbers_that_are_known_by_other_means(on_theory):
+    measured = on_theory.set_index("id").measured
     assert measured["5.2-proof"] == "0.1913 and 5.909"
     assert measured["4-separated"].iloc[0].startswith("66.78 to")
     assert measured["newest-3.3"] == "0.8649, 0.8651"
@@ -1021,18 +1034,18 @@ def test_the_worst_row_decides(rows, overall, conjecture):
         assert f"**{CONJECTURE}**. {claims.SUPPORT[overall]}" in text
 
 
-def test_kinds_are_counted_apart(theory):
+def test_kinds_are_counted_apart(on_theory):
     """And our own statements, and a claim with the test of another, not at all."""
-    counts = claims.counts(theory)
+    counts = claims.counts(on_theory)
     assert list(counts) == [THEOREM, EXPERIMENT, SLIP, BELIEF]
-    ours = theory[theory.id.str.startswith(OURS)].id.nunique()
+    ours = on_theory[on_theory.id.str.startswith(OURS)].id.nunique()
     assert ours >= 3
     total = sum(sum(verdicts.values()) for verdicts in counts.values())
-    assert total == theory.id.nunique() - ours - 1
+    assert total == on_theory.id.nunique() - ours - 1
     assert counts[SLIP] == {CORRECTED: 13}
     assert CORRECTED not in counts[EXPERIMENT]
     assert counts[BELIEF].keys() <= set(claims.SUPPORTED.values()) | {UNTESTED}
-    text = claims.markdown(theory)
+    text = claims.markdown(on_theory)
     for kind, verdicts in counts.items():
         assert f"Of {sum(verdicts.values())} {KINDS[kind]}: " in text
     assert sum(KINDS[SLIP] in line for line in text.splitlines()) == 1
@@ -1049,16 +1062,16 @@ def test_a_slip_is_mended_and_a_theorem_has_no_slips_of_the_text():
         assert claim.correction or claim.kind != SLIP
 
 
-def test_a_verdict_that_was_reached_elsewhere_is_that_of_the_kept_file(theory):
+def test_a_verdict_that_was_reached_elsewhere_is_that_of_the_kept_file(on_theory):
     for claim in claims.CLAIMS:
         if claim.elsewhere:
             verdict, page = claim.elsewhere
             kept = pd.read_csv((ROOT / page).with_suffix(".csv"))
             assert set(kept.overall[kept.id == claim.id]) == {verdict}
-            row = theory[theory.id == claim.id].iloc[0]
+            row = on_theory[on_theory.id == claim.id].iloc[0]
             assert row.overall == row.verdict == verdict
             assert page in row.support
-            assert page in claims.markdown(theory)
+            assert page in claims.markdown(on_theory)
 
 
 def test_where_relu_lowers_kappa_and_where_it_does_not():
@@ -1206,15 +1219,15 @@ def test_ids_are_unique_and_every_claim_is_complete():
         assert claim.text.endswith(".")
 
 
-def test_the_page_to_read_has_every_row(theory):
-    text = claims.markdown(theory)
-    for name in theory.id.unique():
+def test_the_page_to_read_has_every_row(on_theory):
+    text = claims.markdown(on_theory)
+    for name in on_theory.id.unique():
         assert re.search(rf"^## {re.escape(name)}( \[\d+\])?$", text, re.M)
-    for row in theory.itertuples():
+    for row in on_theory.itertuples():
         assert row.measured in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert all(line.endswith("|") for line in tables)
     columns = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
     assert columns == {5, 7}  # also where a cell has a | of its own
-    page = claims.html(theory)
-    assert page.count("<tr") == len(theory) + theory.id.nunique() + len(KINDS) + 2
+    page = claims.html(on_theory)
+    assert page.count("<tr") == len(on_theory) + on_theory.id.nunique() + len(KINDS) + 2

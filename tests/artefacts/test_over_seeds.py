@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind_from_stats
 
-from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
-from ntkcond.artefacts.claims.over_seeds import above_zero, difference, one_sided, within
+from ntkcond.artefacts.verdicts.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
+from ntkcond.artefacts.verdicts.over_seeds import above_zero, difference, one_sided, within
 
 
 def test_one_sided_is_scipys():

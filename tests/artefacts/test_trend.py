@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import ttest_ind_from_stats
 from sklearn.isotonic import isotonic_regression
 
-from ntkcond.artefacts.claims.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
-from ntkcond.artefacts.claims.trend import (
+from ntkcond.artefacts.verdicts.claim import FAILS, HOLDS, UNCONTRADICTED, UNDECIDED
+from ntkcond.artefacts.verdicts.trend import (
     Trend,
     by_depth,
     contradiction,

@@ -1,27 +1,20 @@
 """What the paper states, claim by claim, and whether it holds in numbers.
 
-formulas: claims about the closed forms; wide_networks: about the limit of infinite width;
-conditioning: that ReLU lowers κ of any data; descents: about training, by small descents; kernels
-and optimisation: about data, judged from the artefacts. trend: whether a curve is monotone;
-over_seeds: what the spread of the seeds decides. `CLAIMS.add` joins a claim to its test.
+kernels and optimisation: claims about data, judged from the tables of the artefacts. Those about
+the theory are tested in `ntkcond.artefacts.theory`, by a job of its own; here they are judged.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from ntkcond.artefacts import sweep_curves
-from ntkcond.artefacts.claims import (
-    conditioning,
-    descents,
-    formulas,
-    kernels,
-    optimisation,
-    wide_networks,
-)
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.claims import kernels, optimisation
+from ntkcond.artefacts.spec import Spec
+from ntkcond.artefacts.theory import CLAIMS as THEORY
+from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     CONJECTURE,
     CORRECTED,
@@ -39,13 +32,12 @@ from ntkcond.artefacts.claims.claim import (
     Finding,
     together,
 )
-from ntkcond.artefacts.spec import Spec
 
 SPEC = Spec(
     title="Every claim and its verdict",
     section="§ All claims",
     inputs=(
-        "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
+        "theory", "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
         "fig_infinite_depth", "fig_weight_scale", "fig_descent", "fig_evolution",
         "fig_predictors", "table_epochs", "table_generalization", "sweep/first_layer",
         "sweep/infinite", "sweep/activations", "sweep/width",
@@ -93,10 +85,8 @@ five seeds, means that are not monotone decide nothing unless they are rejected.
 """,
 )  # fmt: skip
 
-CLAIMS = [
-    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *descents.CLAIMS,
-    *kernels.CLAIMS, *optimisation.CLAIMS,
-]  # fmt: skip
+CLAIMS = [*THEORY, *kernels.CLAIMS, *optimisation.CLAIMS]
+OF_THEORY = {claim.id for claim in THEORY}
 SWEEPS = ("first_layer", "infinite", "activations", "width")
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
@@ -143,7 +133,7 @@ def table(
     the claim, by VERDICTS; judged: exact, or how its tests are corrected; support: of a conjecture,
     in words, or where the verdict was reached; same_as: the claim that has the same test. Where
     nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts,
-    by their names; sweep_…: the files of sweeps.
+    by their names, without that of the theory its tests are run here; sweep_…: the files of sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
     sweeps = sweep_first_layer, sweep_infinite, sweep_activations, sweep_width
@@ -172,7 +162,7 @@ def table(
 
 def _rows(claim: Claim, evidence: Evidence) -> list[dict]:
     """The columns of `table` that depend on the evidence."""
-    findings = together(claim.test(evidence))
+    findings = together(_findings(claim, evidence))
     if not findings:
         verdict, where = claim.elsewhere or (UNTESTED, "")
         support = f"By runs that are kept: {where}." if where else ""
@@ -193,6 +183,18 @@ def _rows(claim: Claim, evidence: Evidence) -> list[dict]:
         }
         for finding in findings
     ]  # fmt: skip
+
+
+def _findings(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
+    theory = evidence.get("theory")
+    if theory is None or claim.id not in OF_THEORY:
+        yield from claim.test(evidence)
+    else:
+        rows = theory[theory.id == claim.id].astype({"spread": object, "neither": object})
+        rows = rows.fillna({"spread": "", "neither": ""})[[*Finding._fields]]
+        yield from (Finding(*row) for row in rows.itertuples(index=False))
+    if claim.id == "6-smallest" and "fig_descent" in evidence:
+        yield from optimisation.within_the_bound(evidence["fig_descent"])
 
 
 def _judged(findings: list[Finding]) -> str:

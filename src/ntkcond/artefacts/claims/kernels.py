@@ -1,8 +1,8 @@
 """Claims about κ and angles on data, judged from the tables of the artefacts.
 
 At finite width κ and angles are random. They are compared seed by seed, as
-`ntkcond.artefacts.claims.over_seeds` has it (logarithms; of κ means over all blocks); what should
-rise or fall with depth is judged as in `ntkcond.artefacts.claims.trend`. One seed, of which the
+`ntkcond.artefacts.verdicts.over_seeds` has it (logarithms; of κ means over all blocks); what should
+rise or fall with depth is judged as in `ntkcond.artefacts.verdicts.trend`. One seed, of which the
 spread is unknown, decides nothing. A depth with an unresolved κ is left out, and named. All
 networks are ReLU networks with all weights trained, where not said otherwise.
 """
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts.claims import over_seeds, trend
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts import over_seeds, trend
+from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     CORRECTED,
     EXPERIMENT,

@@ -1,7 +1,8 @@
 """Claims about optimisation and generalisation on data, judged from the tables of trained networks.
 
-All are ReLU networks. What should fall with depth is judged as in `ntkcond.artefacts.claims.trend`;
-accuracies by Student's t, with the spread of the seeds pooled over depths.
+All are ReLU networks. What should fall with depth is judged as in
+`ntkcond.artefacts.verdicts.trend`; accuracies by Student's t, with the spread of the seeds pooled
+over depths.
 """
 
 import math
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr, t
 
-from ntkcond.artefacts.claims import trend
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.theory.descents import LOSS_TO_BOUND
+from ntkcond.artefacts.verdicts import trend
+from ntkcond.artefacts.verdicts.claim import (
     EXPERIMENT,
     FAILS,
     HOLDS,
@@ -220,6 +222,32 @@ def _outside(mean: float, low: float, high: float, seeds: int) -> float:
     if not error:
         return float(beyond <= 0)
     return float(min(1, 2 * t.sf(beyond / error, seeds - 1)))
+
+
+RATES = {"own": "η = 1/λ_max of each", "common": "one η for all depths"}
+
+
+def within_the_bound(fig_descent: Table) -> Findings:
+    """Of claim 6-smallest: the mean curves of relu, at both learning rates; all depths with a
+    resolved κ together."""
+    curves = fig_descent[(fig_descent.activation == "relu") & (fig_descent.step > 0)]
+    for (dataset, rule), rows in curves.groupby(["dataset", "rule"], sort=False):
+        where = f"{title(dataset)}, {RATES[rule]}"
+        known = rows.verdict == "resolved"
+        lost = ", ".join(map(str, sorted(rows.depth[~known].unique())))
+        words = " or ".join(rows.verdict[~known].unique())
+        note = f"no bound at L = {lost}: κ {words}" if lost else ""
+        shown = rows[known & (rows.residual > FLOOR)]
+        if shown.empty:
+            singular = (rows.verdict == "singular").all()
+            outcome = VACUOUS if singular else UNDECIDED
+            yield judged(where, LOSS_TO_BOUND, "≤ 1", "–", note, outcome)
+            continue
+        half = (1 + shown.bound_rate) / 2  # 1 − η λ_min/2
+        ratios = (shown.residual**2 / half**shown.step).groupby(shown.depth).max()
+        depths = ", ".join(map(str, ratios.index))
+        quantity = f"{LOSS_TO_BOUND}, at each L"
+        yield bounded(f"{where}, L = {depths}", quantity, ratios, "≤ 1", note)
 
 
 @CLAIMS.add(

@@ -1,6 +1,6 @@
 """Claims about training, by short descents of small networks: full-batch gradient descent on the
 square loss, learning rate 1/λ_max of the NTK at initialisation, labels ±1 at random. What differs
-between seeds is judged as in `ntkcond.artefacts.claims.over_seeds`.
+between seeds is judged as in `ntkcond.artefacts.verdicts.over_seeds`.
 
 The paper trains classifiers by SGD on the cross entropy. Its theory, which these claims are about,
 is that of gradient descent on the square loss.
@@ -14,19 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts.claims import over_seeds
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts import over_seeds
+from ntkcond.artefacts.verdicts.claim import (
     EXPERIMENT,
     THEOREM,
-    UNDECIDED,
-    VACUOUS,
     Claims,
     Findings,
     bounded,
     judged,
     short,
 )
-from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
@@ -39,6 +36,7 @@ MORE_SEEDS = range(5)
 WIDTHS = (64, 128, 256)
 STEPS = 60
 SETTING, CHANGE = f"16 random directions, {STEPS} steps", "‖K₆₀ − K₀‖/‖K₀‖"
+LOSS_TO_BOUND = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
 ALMOST = 0.1  # "almost constant": of the NTK, by the Frobenius norm
 
 
@@ -132,10 +130,9 @@ def almost_constant_at_the_papers_width() -> Findings:
     "Gradient descent leaves at most (1 − η λ_min/2)ᵗ of the square loss after t steps.",
     kind=THEOREM,
 )  # fmt: skip
-def bounded_by_the_smallest_eigenvalue(fig_descent: pd.DataFrame | None = None) -> Findings:
-    """The largest ratio of the loss to the bound, of each run over all steps; λ_min at the start.
-    Of fig_descent the mean curves, at both of its learning rates."""
-    quantity = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
+def bounded_by_the_smallest_eigenvalue() -> Findings:
+    """The largest ratio of the loss to the bound, of each run over all steps; λ_min at the
+    start."""
     for depth in (1, 3, 10):
         runs = _runs(depth)
         ratios = [
@@ -144,34 +141,9 @@ def bounded_by_the_smallest_eigenvalue(fig_descent: pd.DataFrame | None = None) 
             for run in runs
         ]
         yield bounded(
-            f"{SETTING}, L = {depth}, m = {WIDTH}, η = 1/λ_max, {len(runs)} runs", quantity,
+            f"{SETTING}, L = {depth}, m = {WIDTH}, η = 1/λ_max, {len(runs)} runs", LOSS_TO_BOUND,
             [ratio.max() for ratio in ratios], "≤ 1",
         )  # fmt: skip
-    if fig_descent is not None:
-        curves = fig_descent[(fig_descent.activation == "relu") & (fig_descent.step > 0)]
-        for (dataset, rule), rows in curves.groupby(["dataset", "rule"], sort=False):
-            yield from _within_the_bound(dataset, RATES[rule], rows, quantity)
-
-
-RATES = {"own": "η = 1/λ_max of each", "common": "one η for all depths"}
-FLOOR = 1e-12  # of the relative residual, as in fig_descent: below, rounding stops its fall
-
-
-def _within_the_bound(dataset: str, rate: str, rows: pd.DataFrame, quantity: str) -> Findings:
-    """All depths with a resolved κ together."""
-    where = f"{title(dataset)}, {rate}"
-    known = rows.verdict == "resolved"
-    lost = ", ".join(map(str, sorted(rows.depth[~known].unique())))
-    note = f"no bound at L = {lost}: κ {' or '.join(rows.verdict[~known].unique())}" if lost else ""
-    shown = rows[known & (rows.residual > FLOOR)]
-    if shown.empty:
-        singular = (rows.verdict == "singular").all()
-        yield judged(where, quantity, "≤ 1", "–", note, VACUOUS if singular else UNDECIDED)
-        return
-    half = (1 + shown.bound_rate) / 2  # 1 − η λ_min/2
-    ratios = (shown.residual**2 / half**shown.step).groupby(shown.depth).max()
-    depths = ", ".join(map(str, ratios.index))
-    yield bounded(f"{where}, L = {depths}", f"{quantity}, at each L", ratios, "≤ 1", note)
 
 
 @CLAIMS.add(

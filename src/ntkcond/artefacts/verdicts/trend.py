@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from scipy.special import polygamma
 from scipy.stats import t
 
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts.claim import (
     DOUBT,
     FAILS,
     HOLDS,

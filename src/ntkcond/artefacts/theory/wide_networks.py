@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts.claim import (
     FAILS,
     HOLDS,
     LEVEL,

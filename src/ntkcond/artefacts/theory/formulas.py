@@ -1,6 +1,6 @@
 """Claims about the closed forms of infinite width: exact up to rounding, only inputs are random.
 
-That wide networks have these forms is tested in `ntkcond.artefacts.claims.wide_networks`.
+That wide networks have these forms is tested in `ntkcond.artefacts.theory.wide_networks`.
 """
 
 import functools
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.optimize import brentq
 
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     FAILS,
     SLIP,

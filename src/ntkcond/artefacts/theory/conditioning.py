@@ -2,7 +2,7 @@
 kinds.
 
 Infinite width: closed forms, exact. m = 512: seed by seed, as in
-`ntkcond.artefacts.claims.over_seeds`.
+`ntkcond.artefacts.verdicts.over_seeds`.
 """
 
 import math
@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts.claims import over_seeds
-from ntkcond.artefacts.claims.claim import Claims, Findings, bounded, interval, judged, short
+from ntkcond.artefacts.verdicts import over_seeds
+from ntkcond.artefacts.verdicts.claim import Claims, Findings, bounded, interval, judged, short
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import t
 
-from ntkcond.artefacts.claims.claim import (
+from ntkcond.artefacts.verdicts.claim import (
     DOUBT,
     FAILS,
     HOLDS,

@@ -101,7 +101,7 @@ class Claim(NamedTuple):
     test: Test
     correction: str = ""
     difference: int | None = None
-    artefact: str = "claims"
+    artefact: str = "theory"
     lacking: str = "no artefact of this config shows it"
     kind: str = THEOREM
     same_as: str = ""
@@ -123,7 +123,7 @@ class Claims(list[Claim]):
         def decorate(test: Callable[..., Findings]) -> Callable[..., Findings]:
             names = inspect.signature(test).parameters
             needed = {name for name, p in names.items() if p.default is p.empty}
-            shown = ", ".join(SWEEPS.get(name, name) for name in names) or "claims"
+            shown = ", ".join(SWEEPS.get(name, name) for name in names) or "theory"
 
             def on(evidence: Evidence) -> Iterable[Finding]:
                 tables = {name: evidence[name] for name in names if name in evidence}

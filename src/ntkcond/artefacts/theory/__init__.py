@@ -1,0 +1,42 @@
+"""The paper's theory in numbers: what the table of claims says of closed forms, random networks and
+small descents, results/theory.csv. It takes no data set: another config changes nothing in it.
+
+formulas: the closed forms; wide_networks: the limit of infinite width; conditioning: whether ReLU
+lowers κ of any data; descents: training. `CLAIMS.add` joins a claim to its test.
+"""
+
+import pandas as pd
+
+from ntkcond.artefacts.spec import Spec
+from ntkcond.artefacts.theory import conditioning, descents, formulas, wide_networks
+from ntkcond.artefacts.verdicts.claim import Finding
+
+SPEC = Spec(
+    title="Table, findings on the theory",
+    section="§ All claims",
+    files=(".csv",),
+    default=False,
+    costs=False,
+    caption="""
+A row for each finding on the paper's theorems, closed forms and limits, from inputs that are made
+for it and not from the data sets of the config:
+
+- ``id``: the claim that it tests; ``setting``, ``quantity``, ``expected``, ``measured``,
+  ``spread``: as the table of claims shows them;
+- ``as_stated``, ``as_corrected``: whether it agrees with the paper's statement, and with the
+  correction of it; ``neither``: the verdict where it does neither;
+- ``p``: of a contradiction, by a test over seeds; empty where nothing is random.
+
+**The paper** has no such table.
+""",
+)
+
+CLAIMS = [
+    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *descents.CLAIMS,
+]  # fmt: skip
+
+
+def table() -> pd.DataFrame:
+    """The fields of `Finding`, and the id of its claim."""
+    rows = [(claim.id, *finding) for claim in CLAIMS for finding in claim.test({})]
+    return pd.DataFrame(rows, columns=["id", *Finding._fields])
