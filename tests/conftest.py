@@ -59,6 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> Groups:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    torch.set_flush_denormal(False)  # a training job sets it for its process, or for a test's
     if item.get_closest_marker("cuda") and not torch.cuda.is_available():
         pytest.skip("no CUDA GPU")
 

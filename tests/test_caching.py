@@ -461,7 +461,7 @@ CHANGES: dict[str, list[Change]] = {
                 (
                     "ntk/of_module", "ntk/of_function", "ntk/gradient_error",
                     "ntk/perturbation", "ntk/differentiated",
-                    "ntk/per_sample_gradients", "networks/modules",
+                    "ntk/backward_rules", "ntk/per_sample_gradients", "networks/modules",
                 ),
                 ("ntk/of_module", "ntk/per_sample_gradients", "networks/modules"),
             ),

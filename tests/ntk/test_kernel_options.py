@@ -87,7 +87,8 @@ def test_a_function_of_params_and_a_sample_has_the_kernel_of_its_module():
 
     ntk, expected = kernel(f, x, params=weights), kernel(module, x)
     assert np.allclose(ntk.matrix, expected.matrix, rtol=1e-12)
-    assert ntk.rank_bound == expected.rank_bound and set(ntk.by_jacobian) == weights.keys()
+    assert ntk.rank_bound == expected.rank_bound
+    assert set(ntk.layerwise) == weights.keys()
     some = kernel(f, x, params=weights, parameters=["0", "4.bias"])
     assert np.allclose(
         some.matrix, kernel(module, x, parameters=["0", "4.bias"]).matrix, rtol=1e-12
@@ -109,7 +110,7 @@ def test_params_may_be_nested_and_a_function_may_have_several_outputs():
         return params["scale"] * (second["w"] @ torch.tanh(first["w"] @ sample))
 
     ntk = kernel(f, x, x[:3], params=params, output="all")
-    assert set(ntk.by_jacobian) == {"layers.0.w", "layers.1.w", "scale"}
+    assert set(ntk.layerwise) == {"layers.0.w", "layers.1.w", "scale"}
     double = {"layers": [{"w": p["w"].double()} for p in params["layers"]], "scale": torch.ones(())}
     rows = []
     for sample in x.double():

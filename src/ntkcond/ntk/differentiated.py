@@ -1,57 +1,81 @@
 """Gradients of a module's outputs with respect to chosen parameters, sample by sample.
 
-Layers that have a rule (`ntkcond.ntk.per_sample_gradients`) need one backward pass for all samples
-together. On a few samples it is checked that their gradients can be told apart by sample and add up
-to autograd's; in every pass, by its graph, that no parameter has another use. The other parameters
-are differentiated sample by sample, by torch.func.
+In the graph of autograd each parameter meets the samples in some operations. Where these have a
+rule (`ntkcond.ntk.backward_rules`), one backward pass of all samples together gives the gradients
+of each: whatever the module's layers are called, of torch or of a user's own, and for weights that
+are used several times. Where a tensor is computed from parameters alone before it meets samples, as
+by weight normalisation, the gradients with respect to it are propagated on. On a few samples it is
+found out where samples lie in what each operation gives, and checked that gradients add up to
+autograd's. What has no rule is differentiated sample by sample, by torch.func.
 """
 
 import copy
 import math
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import GradientEdge, saved_tensors_hooks
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ntkcond.ntk.per_sample_gradients import Explicit, Gradients, Rule, rule
+from ntkcond.ntk.backward_rules import RULES, VIEWS, Layout, Meeting, gradients, layouts
+from ntkcond.ntk.per_sample_gradients import Blocks, Explicit, Gradients, added
 from ntkcond.ntk.perturbation import reach_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
-ByName = dict[str, list[Gradients]]  # of a parameter, for each output or use
+ByName = dict[str, list[Gradients]]  # of a parameter, for each output
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
+SHARED = Layout(0, 0)  # of what does not depend on the samples
+Node = Any  # an operation of autograd's graph
+Answer = TypeVar("Answer")
 
 
-class _Layer(NamedTuple):
-    """names: of its chosen parameters, by their names in the layer."""
+class Changed(Exception):
+    """A parameter has joined `by_jacobian`: gradients of other samples must be computed again."""
 
-    rule: Rule
-    names: dict[str, str]
+
+def settled(run: Callable[[], Answer]) -> Answer:
+    """What it gives, once no parameter changes to `by_jacobian` while it runs."""
+    while True:
+        try:
+            return run()
+        except Changed:
+            continue
 
 
 class _Use(NamedTuple):
-    """A call of a layer that has a rule: its input, what it gave, and where that stands in the
-    graph, before anything changes it in place."""
+    """An operation in which a parameter meets the samples: as one of its inputs (`place`), of this
+    shape, which is `source` in the graph. whole: that is the parameter, or an arrangement of its
+    entries; otherwise something computed from it."""
 
-    rule: Rule
-    layer: nn.Module
-    inputs: Tensor
-    result: Tensor
-    edge: GradientEdge
+    node: Node
+    place: int
+    source: GradientEdge
+    shape: Sequence[int]
+    whole: bool
+
+
+class _Plan(NamedTuple):
+    """How the gradients of a parameter follow. layouts: of each operation on its way, in order,
+    with its name; SHARED where it is on the way only. groups: uses of the same entries, which add
+    up; different ones have none in common. mapped: unless so: all are brought to the parameter's
+    entries."""
+
+    layouts: list[tuple[str, Layout]]
+    groups: list[list[int]]
+    mapped: bool
 
 
 class _Entries(NamedTuple):
-    """How many numbers a sample takes: the graph with what layers were given and gave; for each
-    output what is propagated back, and the gradients that are kept; and those of the largest
-    parameter while they are computed and multiplied."""
+    """How many numbers a sample takes: the graph; for each output what is propagated back, and the
+    gradients that are kept; and those of the largest parameter while they are computed and
+    multiplied."""
 
     graph: int
     backward: int
@@ -59,10 +83,62 @@ class _Entries(NamedTuple):
     passing: int
 
 
+class _Graph:
+    """Of some outputs, (n, k): which operations use what each gives."""
+
+    def __init__(self, f: Tensor) -> None:
+        self.f = f
+        self.users: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
+        self.leaves: dict[Tensor, Node] = {}
+        self.results: dict[Node, set[int]] = defaultdict(set)
+        seen, waiting = {f.grad_fn}, [f.grad_fn]
+        while waiting:
+            node = waiting.pop()
+            for place, (before, number) in enumerate(node.next_functions if node else ()):
+                if before is None:
+                    continue
+                self.users[before, number].append((node, place))
+                self.results[before].add(number)
+                if before not in seen:
+                    seen.add(before)
+                    leaf = getattr(before, "variable", None)
+                    if leaf is not None:
+                        self.leaves[leaf] = before
+                    else:
+                        waiting.append(before)
+
+    def uses(self, parameter: Tensor, layout: Callable[[Node], Layout | None]) -> list[_Use] | None:
+        """Of a parameter. layout: of the result of an operation on the way; None if it is not known
+        where samples are. None if so somewhere."""
+        leaf = self.leaves.get(parameter)
+        found: list[_Use] = []
+        followed: set[Node] = set()
+        known = True
+        waiting = [] if leaf is None else [(leaf, 0, parameter.shape, True)]
+        while waiting:
+            before, number, shape, whole = waiting.pop()
+            for node, place in self.users[before, number]:
+                is_view = node.name() in VIEWS
+                of_node = SHARED if is_view else layout(node)
+                if of_node is SHARED:
+                    known &= node is not self.f.grad_fn
+                    # what several ways lead to is differentiated for all of them together
+                    results = sorted(self.results[node]) if node not in followed else ()
+                    followed.add(node)
+                    for result in results:
+                        shape_of = node._input_metadata[result].shape
+                        waiting.append((node, result, shape_of, whole and is_view))
+                elif of_node is not None:
+                    source = GradientEdge(before, number)
+                    found.append(_Use(node, place, source, shape, whole))
+                known &= of_node is not None
+        return found if known else None
+
+
 class Differentiated:
     """A copy of a module in a type of its own, and the gradients of its outputs with respect to the
     chosen parameters. by_jacobian: names of those that are differentiated sample by sample.
-    Once checked: calls of layers and of other parameters; the unit_roundoff of the lowest precision
+    Once checked: calls, the products that gradients need; the unit_roundoff of the lowest precision
     in which the module computes."""
 
     def __init__(
@@ -82,32 +158,23 @@ class Differentiated:
             p.requires_grad_(name in names)
             if name in names:
                 self.parameters[name] = p
-        named = {id(p): name for name, p in self.parameters.items()}
-        self._layers: dict[nn.Module, _Layer] = {}
-        for layer in self.module.modules():
-            direct = dict(layer.named_parameters(recurse=False))
-            chosen = {
-                word: named[id(p)]
-                for word, p in direct.items()
-                if word in ("weight", "bias") and id(p) in named
-            }
-            layer_rule = rule(layer)
-            if chosen and layer_rule:
-                self._layers[layer] = _Layer(layer_rule, chosen)
-        of_layers = {name for layer in self._layers.values() for name in layer.names.values()}
-        self.by_jacobian = set(self.parameters) - of_layers
+        self.by_jacobian: set[str] = set()
         self.calls, self.unit_roundoff = 0, math.nan
+        self._plans: dict[str, _Plan] = {}
+        self._results = 0  # numbers of a sample that these operations give
         self._entries = _Entries(0, 0, 0, 0)
 
     def check(self, x: Tensor) -> int:
-        """The number of outputs; finds out by a few samples which layers' gradients can be told
-        apart by sample. Raises UserError as `kernel` does."""
+        """The number of outputs; finds out by a few samples which gradients one backward pass
+        gives. Raises UserError as `kernel` does."""
+        saved = _Saved()
         with torch.random.fork_rng():
             with torch.no_grad(), _Precisions() as seen:
                 together = self._outputs(x)
             with torch.no_grad():
                 alone = torch.cat([self._outputs(x[i : i + 1]) for i in range(len(x))])
-            f, uses = self._recorded(x)
+            with torch.enable_grad(), saved_tensors_hooks(saved.pack, _same):
+                f = self._outputs(x)
         if not together.isfinite().all():
             raise UserError("the module's output has NaN or infinite entries")
         if not _agree(together, f):
@@ -121,58 +188,120 @@ class Differentiated:
                 )
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
+        with torch.enable_grad():
+            f = self._outputs(x)
+        graph = _Graph(f)
         owned = set(self.parameters.values())
-        if any(leaf not in owned for leaf in _uses(f)):
+        if any(leaf not in owned for leaf in graph.leaves):
             raise UserError(
                 "the module uses a weight that a copy of it does not own, as in a lambda or a hook"
                 " that names the module itself: make it a parameter or a method of the part"
             )
-        mixed = f @ torch.linspace(1, 2, f.shape[1], dtype=f.dtype, device=f.device)
-        plain = self._told_apart(mixed, uses)
-        totals = _gradients(mixed.sum(), list(self.parameters.values()))
-        expected = dict(zip(self.parameters, totals, strict=True))
-        by_layers = self._by_name(uses, plain)
-        for name, by_use in by_layers.items():
-            total = torch.stack([gradients.total() for gradients in by_use]).sum(0)
-            if not _agree(total, expected[name].flatten()):
-                self.by_jacobian.add(name)
+        self._plan(graph, x)
         self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
-        self._measure(x, uses, by_layers)
+        self._measure(x, saved.numbers(owned) // len(x))
         return f.shape[1]
 
-    def _measure(self, x: Tensor, uses: list[_Use], by_layers: ByName) -> None:
+    def _plan(self, graph: _Graph, x: Tensor) -> None:
+        """Finds out how the gradients of each parameter follow; the others join by_jacobian."""
+        n, known = len(x), _Layouts(self, graph, x)
+        mixed = graph.f @ torch.linspace(1, 2, graph.f.shape[1], dtype=graph.f.dtype).to(graph.f)
+        totals = _gradients(mixed.sum(), list(self.parameters.values()))
+        while True:  # a shared tensor is seen to be one before it is seen who uses it
+            for parameter in self.parameters.values():
+                graph.uses(parameter, known.of)
+            if not known.missing:
+                break
+            known.find()
+        every: dict[str, list[_Use]] = {}
+        for name, parameter in self.parameters.items():
+            way: list[tuple[str, Layout]] = []
+
+            def on_the_way(node: Node, way: list = way) -> Layout | None:
+                layout = known.of(node)
+                if layout is not None:
+                    way.append((node.name(), layout))
+                return layout
+
+            uses = graph.uses(parameter, on_the_way)
+            if uses is None:
+                self.by_jacobian.add(name)
+            else:
+                every[name] = uses
+                self._plans[name] = _Plan(way, *_groups(uses, parameter))
+        nodes = list({use.node: None for uses in every.values() for use in uses})
+        backs = dict(zip(nodes, _of_results(mixed.sum(), nodes), strict=True))
+        self._results = sum(back.numel() for back in backs.values()) // n
+        for name, total in zip(self.parameters, totals, strict=True):
+            if every.get(name):
+                of_all = self._of_parameter(name, every[name], backs, n, True)
+                if of_all is None or not _agree(of_all.total(), total.flatten()):
+                    self.by_jacobian.add(name)
+
+    def _measure(self, x: Tensor, graph: int) -> None:
         """How many numbers a sample takes."""
-        first = [by_output[0] for by_output in self(x, range(1)).values()]
-        self.calls = len(uses) + len(self.by_jacobian)
-        results = sum(use.result[0].numel() for use in uses)
+        whole = settled(lambda: self.with_outputs(x, range(1), compact=False)[1])
+        of_each = [by_output[0] for by_output in whole.values()]
+        blocks = [b for one in of_each for b in (one.parts if isinstance(one, Blocks) else (one,))]
+        products = sum(not isinstance(block, Explicit) for block in blocks)
+        self.calls = max(1, products + len(self.by_jacobian))
         self._entries = _Entries(
-            graph=sum(use.inputs[0].numel() for use in uses) + 2 * results,
-            backward=results,
-            kept=sum(one.kept for one in first),
-            passing=max(one.passing for one in [*first, *chain.from_iterable(by_layers.values())]),
+            graph=graph + self._results,
+            backward=self._results,
+            kept=sum(one.compact().kept for one in of_each),
+            passing=max((one.passing for one in of_each), default=0),
         )
 
     def tell_apart(self, x: Tensor) -> bool:
-        """Finds the layers of which a row does not belong to the sample in its place, or to others
-        too: as where samples are sorted. Their parameters join by_jacobian. Whether any did. Of all
-        samples, which `check` sees a few of."""
-        f, uses = self._recorded(x)
+        """Finds the operations of which a row does not belong to the sample in its place, or to
+        others too: as where samples are sorted. Their parameters join by_jacobian. Whether any did.
+        Of all samples, which `check` sees a few of."""
+        with torch.enable_grad():
+            graph = _Graph(self._outputs(x))
         before = set(self.by_jacobian)
-        plain = self._told_apart(f.sum(1), uses)
+        factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(x))).to(
+            graph.f
+        )
+        f = graph.f.sum(1)
+        uses = self._uses(graph)
+        nodes = list({use.node: layout for some in uses.values() for use, layout in some}.items())
+        plain, scaled = (_of_results((f * c).sum(), [n for n, _ in nodes]) for c in (1, factors))
+        wrong = {
+            node
+            for (node, layout), one, other in zip(nodes, plain, scaled, strict=True)
+            if not _fits(layout, one, other, factors)
+        }
+        for name, some in uses.items():
+            if any(use.node in wrong for use, _ in some):
+                self.by_jacobian.add(name)
         if self.by_jacobian != before:
-            self._measure(x[:1], uses, self._by_name(uses, plain))
+            self._measure(x[:1], self._entries.graph)
         return self.by_jacobian != before
 
-    def _told_apart(self, f: Tensor, uses: list[_Use]) -> list[Tensor]:
-        """The vectors back-propagated to each use; f: a number of each sample. If each is that of
-        its own sample alone, it grows as the number that multiplies this sample's f."""
-        factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(f))).to(f)
-        plain, scaled = (_of_results((f * c).sum(), uses) for c in (1, factors))
-        for use, one, other in zip(uses, plain, scaled, strict=True):
-            by_sample = len(use.inputs) == len(one) == len(f)  # and again in each pass
-            if not by_sample or not _agree(other, one * factors.reshape(-1, *[1] * (one.ndim - 1))):
-                self.by_jacobian |= set(self._layers[use.layer].names.values())
-        return plain
+    def _uses(self, graph: _Graph) -> dict[str, list[tuple[_Use, Layout]]]:
+        """Of each parameter that is not differentiated sample by sample, as planned. One whose
+        operations are others than on the first samples joins by_jacobian."""
+        every, before = {}, set(self.by_jacobian)
+        for name in sorted(self.parameters.keys() - self.by_jacobian):
+            way = iter(self._plans[name].layouts)
+            met: list[Layout] = []
+
+            def planned(node: Node, way: Iterator = way, met: list = met) -> Layout | None:
+                word, layout = next(way, ("", SHARED))
+                if word != node.name():
+                    return None
+                if layout is not SHARED:
+                    met.append(layout)
+                return layout
+
+            uses = graph.uses(self.parameters[name], planned)
+            if uses is None or next(way, None) is not None:
+                self.by_jacobian.add(name)
+            else:
+                every[name] = list(zip(uses, met, strict=True))
+        if self.by_jacobian != before:
+            raise Changed
+        return every
 
     def outputs(self, x: Tensor) -> Tensor:
         """(n, k), without a graph."""
@@ -242,59 +371,62 @@ class Differentiated:
             )
         return f.reshape(len(x), -1)
 
-    def _recorded(self, x: Tensor) -> tuple[Tensor, list[_Use]]:
-        """The outputs, and every call of a layer that has a rule and a chosen parameter."""
-        uses: list[_Use] = []
-
-        def record(layer: nn.Module, args: tuple, named: dict, result: Tensor) -> None:
-            if result.requires_grad:  # not under torch.utils.checkpoint
-                inputs = args[0] if args else next(iter(named.values()))
-                edge = get_gradient_edge(result)
-                uses.append(_Use(self._layers[layer].rule, layer, inputs.detach(), result, edge))
-
-        hooks = [layer.register_forward_hook(record, with_kwargs=True) for layer in self._layers]
-        try:
-            with torch.enable_grad():
-                return self._outputs(x), uses
-        finally:
-            for hook in hooks:
-                hook.remove()
-
     def _of_layers(self, x: Tensor, outputs: range, compact: bool = True) -> tuple[Tensor, ByName]:
-        """Outputs, and gradients with respect to the parameters of layers. One that is used
-        elsewhere as well joins by_jacobian."""
+        """Outputs, and gradients with respect to the parameters that have a plan. Raises Changed if
+        one turns out to have none for these samples."""
         if self.by_jacobian >= self.parameters.keys():
             return self.outputs(x), {}
-        f, uses = self._recorded(x)
-        for use in uses:  # such as one that sees some of the samples
-            if not len(use.inputs) == len(use.result) == len(x):
-                self.by_jacobian |= set(self._layers[use.layer].names.values())
-        called = Counter(name for use in uses for name in self._layers[use.layer].names.values())
-        used = _uses(f)
-        for name, p in self.parameters.items():
-            if not called[name] or called[name] != used[p]:
-                self.by_jacobian.add(name)
-        by_name: ByName = {name: [] for name in sorted(self.parameters.keys() - self.by_jacobian)}
+        with torch.enable_grad():
+            f = self._outputs(x)
+        graph = _Graph(f)
+        uses = self._uses(graph)
+        nodes = list({use.node: None for some in uses.values() for use, _ in some})
+        by_name: ByName = {name: [] for name in uses}
         for j in outputs:
-            backs = _of_results(f[:, j].sum(), uses)
-            for name, by_use in self._by_name(uses, backs).items():
-                if name in by_name and len(by_use) == 1:
-                    by_name[name].append(by_use[0].compact() if compact else by_use[0])
-                elif name in by_name:
-                    added = torch.stack([gradients.explicit() for gradients in by_use]).sum(0)
-                    by_name[name].append(Explicit(added))
+            backs = dict(zip(nodes, _of_results(f[:, j].sum(), nodes), strict=True))
+            for name, some in uses.items():
+                of_name = self._of_parameter(name, [use for use, _ in some], backs, len(x))
+                if of_name is None:
+                    self.by_jacobian.add(name)
+                    raise Changed
+                by_name[name].append(of_name.compact() if compact else of_name)
         return f.detach(), by_name
 
-    def _by_name(self, uses: list[_Use], backs: list[Tensor]) -> ByName:
-        """For each parameter, its gradients by each use."""
-        parts: ByName = {}
-        for use, back in zip(uses, backs, strict=True):
-            names = self._layers[use.layer].names
-            if not self.by_jacobian.issuperset(names.values()):
-                of_use = use.rule(use.layer, use.inputs, back)
-                for word, name in names.items():
-                    parts.setdefault(name, []).append(of_use[word])
-        return parts
+    @torch.no_grad()
+    def _of_parameter(
+        self,
+        name: str,
+        uses: list[_Use],
+        backs: dict[Node, Tensor],
+        n: int,
+        in_place: bool = False,
+    ) -> Gradients | None:
+        """The gradients of n samples; None if there is no rule for one of its uses. in_place: with
+        entries in the parameter's order, for their total."""
+        parameter, plan = self.parameters[name], self._plans[name]
+        of_uses: list[Gradients] = []
+        layouts_of = (layout for _, layout in plan.layouts if layout is not SHARED)
+        for use, layout in zip(uses, layouts_of, strict=True):
+            back = backs[use.node]
+            if back.numel() != layout.before * n * layout.after:
+                return None
+            of_use = gradients(Meeting(use.node, use.place, use.shape, back, layout, n))
+            if of_use is None:
+                return None
+            of_uses.append(of_use)
+        if not uses:
+            return Explicit(parameter.new_zeros(n, 0))
+        if not plan.mapped and not in_place:
+            groups = [added([of_uses[i] for i in group]) for group in plan.groups]
+            return groups[0] if len(groups) == 1 else Blocks(tuple(groups))
+        return Explicit(
+            torch.stack(
+                [
+                    _propagated(use, of_use.explicit(), parameter)
+                    for use, of_use in zip(uses, of_uses, strict=True)
+                ]
+            ).sum(0)
+        )
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
         """Gradients with respect to the others, (n, …) for each: by torch.func, or one after the
@@ -355,23 +487,162 @@ class _Precisions(TorchDispatchMode):
         return result
 
 
-def _of_results(f: Tensor, uses: list[_Use]) -> list[Tensor]:
-    """Gradients of a number with respect to what each call gave."""
-    return _gradients(f, [use.result for use in uses], [use.edge for use in uses])
+class _Saved:
+    """What autograd saves for the backward pass."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Tensor] = {}
+
+    def pack(self, values: Tensor) -> Tensor:
+        self._kept[values.untyped_storage().data_ptr()] = values
+        return values
+
+    def numbers(self, parameters: set[Tensor]) -> int:
+        """How many, without those of parameters."""
+        own = {p.untyped_storage().data_ptr() for p in parameters}
+        sizes = [v.untyped_storage().nbytes() for ptr, v in self._kept.items() if ptr not in own]
+        return sum(sizes) // 8
+
+
+def _same(values: Tensor) -> Tensor:
+    return values
+
+
+class _Layouts:
+    """Where samples are in what the operations of a graph give: found by what is back-propagated to
+    them, which grows with the factor of each sample's outputs. found: of an operation, SHARED if
+    there is nothing of a single sample, None if several are possible."""
+
+    def __init__(self, owner: Differentiated, graph: _Graph, x: Tensor) -> None:
+        self.owner, self.graph, self.x = owner, graph, x
+        self.found: dict[Node, Layout | None] = {}
+        self.missing: dict[Node, None] = {}
+
+    def of(self, node: Node) -> Layout | None:
+        """Where it is not known, the node joins `missing`."""
+        if node not in self.found:
+            self.missing[node] = None
+        return self.found.get(node)
+
+    def find(self) -> None:
+        """Of those that are missing."""
+        nodes = list(self.missing)
+        self.missing.clear()
+        possible = _possible(self.graph, nodes)
+        for node, some in zip(nodes, possible, strict=True):
+            self.found[node] = some[0] if len(some) == 1 else None if some else SHARED
+            if node.name() not in RULES and some:
+                self.found[node] = None
+        unclear = {node: some for node, some in zip(nodes, possible, strict=True) if len(some) > 1}
+        if not unclear or len(self.x) < 3:
+            return
+        with torch.enable_grad():  # with another number of samples fewer layouts agree
+            fewer = _Graph(self.owner._outputs(self.x[:-1]))
+        twins = dict(zip(_in_order(self.graph), _in_order(fewer), strict=False))
+        again = {node: twins[node] for node in unclear if node in twins}
+        for node, some in zip(again, _possible(fewer, list(again.values())), strict=True):
+            both = [layout for layout in unclear[node] if layout in some]
+            if len(both) == 1 and node.name() == again[node].name() and node.name() in RULES:
+                self.found[node] = both[0]
+
+
+def _in_order(graph: _Graph) -> list[Node]:
+    """Its operations, in an order that follows from its form alone."""
+    return [graph.f.grad_fn, *graph.results]
+
+
+def _possible(graph: _Graph, nodes: Sequence[Node]) -> list[list[Layout]]:
+    """Layouts of what each operation gives that agree with what is back-propagated."""
+    n = len(graph.f)
+    factors = 2.0 ** (torch.arange(n) % 8).to(graph.f)
+    f = graph.f @ torch.linspace(1, 2, graph.f.shape[1], dtype=graph.f.dtype).to(graph.f)
+    plain, scaled = (_of_results((f * c).sum(), nodes) for c in (1, factors))
+    return [
+        [layout for layout in layouts(one.shape, n) if _fits(layout, one, other, factors)]
+        for one, other in zip(plain, scaled, strict=True)
+    ]
+
+
+def _fits(layout: Layout, plain: Tensor, scaled: Tensor, factors: Tensor) -> bool:
+    """Whether what is back-propagated grows with the factor of its sample."""
+    n = len(factors)
+    if plain.numel() != layout.before * n * layout.after:
+        return False
+    return _agree(layout.of(scaled, n), layout.of(plain, n) * factors[:, None])
+
+
+def _groups(uses: Sequence[_Use], parameter: Tensor) -> tuple[list[list[int]], bool]:
+    """Of uses: those of the same entries of the parameter together; and whether entries of
+    different ones overlap, or are no entries of it."""
+    if not all(use.whole for use in uses):
+        return [], True
+    if len(uses) == 1:
+        return [[0]], False
+    groups: dict[GradientEdge | tuple, list[int]] = {}
+    for i, use in enumerate(uses):
+        groups.setdefault((use.source.node, use.source.output_nr), []).append(i)
+    places: list[Tensor] = []
+    merged: list[list[int]] = []
+    for group in groups.values():
+        use = uses[group[0]]
+        count = math.prod(use.shape)
+        index = torch.arange(1, count + 1, dtype=torch.float64).to(parameter.device)
+        if parameter.dtype == torch.float32 and count >= 1 << 24:
+            return [], True
+        place = _propagated(use, index.to(parameter.dtype)[None], parameter)[0]
+        same = [i for i, other in enumerate(places) if torch.equal(place, other)]
+        if same:
+            merged[same[0]] += group
+        elif any(bool(((place != 0) & (other != 0)).any()) for other in places):
+            return [], True
+        else:
+            places.append(place)
+            merged.append(list(group))
+    return merged, False
+
+
+def _propagated(use: _Use, values: Tensor, parameter: Tensor) -> Tensor:
+    """From gradients with respect to what an operation takes, (m, entries), to those with respect
+    to the parameter, (m, weights)."""
+    if getattr(use.source.node, "variable", None) is parameter:
+        return values
+    shaped = values.reshape(-1, *use.shape)
+
+    def back(some: Tensor, batched: bool) -> Tensor:
+        (gradient,) = torch.autograd.grad(
+            [use.source], [parameter], [some], retain_graph=True, allow_unused=True,
+            is_grads_batched=batched,
+        )  # fmt: skip
+        return torch.zeros_like(parameter) if gradient is None else gradient
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "There is a performance drop")
+            return back(shaped, True).reshape(len(values), -1)
+    except RuntimeError:  # an operation that has no rule for many at once
+        return torch.stack([back(row, False).flatten() for row in shaped])
+
+
+def _of_results(f: Tensor, nodes: Sequence[Node]) -> list[Tensor]:
+    """Gradients of a number with respect to what each operation gives."""
+    edges = [GradientEdge(node, 0) for node in nodes]
+    shapes = [node._input_metadata[0].shape for node in nodes]
+    gradients_of = _gradients(f, [f.new_zeros(()).expand(shape) for shape in shapes], edges)
+    return [g.contiguous() for g in gradients_of]
 
 
 def _gradients(
     f: Tensor, wanted: Sequence[Tensor], edges: Sequence[GradientEdge] | None = None
 ) -> list[Tensor]:
     """Gradients of a number with respect to each, zero where it does not depend on it; the graph is
-    kept. edges: where they stand in the graph, if they were changed later."""
+    kept. edges: where they stand in the graph, if not by themselves."""
     if not wanted or not f.requires_grad:
         return [torch.zeros_like(w) for w in wanted]
     try:
-        gradients = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
+        found = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
     except RuntimeError as error:  # such as checkpoints that only .backward() can use
         raise UserError(f"the module has no gradients that autograd can take: {error}") from error
-    return [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, wanted, strict=True)]
+    return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
 
 
 def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor:
@@ -381,22 +652,6 @@ def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor
     elif not values.is_floating_point():
         dtype = values.dtype
     return values.to(device=device, dtype=dtype)
-
-
-def _uses(f: Tensor) -> Counter[Tensor]:
-    """How often each parameter is used in the computation of f, by its graph."""
-    used: Counter[Tensor] = Counter()
-    seen, waiting = set(), [f.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        for following, _ in node.next_functions if node else ():
-            leaf = getattr(following, "variable", None)
-            if leaf is not None:
-                used[leaf] += 1
-            elif following and following not in seen:
-                seen.add(following)
-                waiting.append(following)
-    return used
 
 
 def _agree(a: Tensor, b: Tensor) -> bool:

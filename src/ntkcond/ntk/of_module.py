@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.ntk.closest_pair import ClosestPair
-from ntkcond.ntk.differentiated import ByName, Differentiated
+from ntkcond.ntk.differentiated import ByName, Differentiated, settled
 from ntkcond.ntk.gradient_error import (
     FEW,
     FEW_NUMBERS,
@@ -238,7 +238,7 @@ def kernel(
     outputs = output_positions(output, differentiated.check(samples[0][:FEW]))
     whole = output == "all"
     ntk = _Computed(differentiated, samples, outputs, whole, memory)
-    matrix, errors = ntk.certified() if certify else (ntk.matrix(), None)
+    matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.matrix(), None))
     rows = [samples[0], samples[-1]]
     weights = sum(p.numel() for p in differentiated.parameters.values())
     rank = min(_rank_bound(s, weights, len(outputs), output) for s in rows)

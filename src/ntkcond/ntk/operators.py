@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ntkcond.ntk.differentiated import AGREES, Differentiated
+from ntkcond.ntk.differentiated import AGREES, Differentiated, settled
 from ntkcond.ntk.gradient_error import FEW
 from ntkcond.ntk.of_module import (
     as_module,
@@ -490,7 +490,8 @@ class _Network:
         at_once = self.differentiated.checked_at_once(len(self.outputs), 5 * BATCH_BYTES, len(x))
         rows = []
         for start in range(0, len(x), at_once):
-            gradients = self.differentiated(x[start : start + at_once], self.outputs)
+            part = x[start : start + at_once]
+            gradients = settled(partial(self.differentiated, part, self.outputs))
             by_output = zip(*gradients.values(), strict=True)
             rows.append(torch.stack([sum(g.squares() for g in one) for one in by_output], 1))
         return torch.cat(rows)

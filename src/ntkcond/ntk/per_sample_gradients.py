@@ -1,20 +1,21 @@
-"""Gradients of a module's layers, sample by sample, from one backward pass of all samples.
+"""Gradients of n samples with respect to the same weights, in the form in which one backward pass
+gives them, and their inner products.
 
-With inputs aᵢₜ and back-propagated vectors δᵢₜ of sample i at the positions t where a linear layer
-is applied, its weight has the gradient Σₜ δᵢₜ aᵢₜᵀ, and the inner product of two of them is
-Σₜₛ (aᵢₜ·aⱼₛ)(δᵢₜ·δⱼₛ), cheaper than theirs where positions are few. A convolution is linear in the
-patches of its input; a normalisation scales what it has normalised.
+The weight of a linear layer has the gradient Σₜ bᵢₜ aᵢₜᵀ, of inputs aᵢₜ and back-propagated vectors
+bᵢₜ at the positions t of sample i: tokens, steps in time, places of an image (a convolution is
+linear in the patches of its input). The inner product of two of them is Σₜₛ (aᵢₜ·aⱼₛ)(bᵢₜ·bⱼₛ).
+Both ways are counted: pairs of positions cost p + q + 1 multiplications each, gradients p q in all,
+and the fewer are done (structured derivatives: Novak, Sohl-Dickstein, Schoenholz 2022).
 """
 
 import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
 SMALL_BAND = 64  # rows: smaller products are slow
@@ -64,55 +65,58 @@ class Explicit(NamedTuple):
         return _products(self.values, self.values if other is self else other.explicit())
 
 
-class Factored(NamedTuple):
-    """Gradients of n samples as factors, for each group of channels. unfold: from x, the layer's
-    input, to the inputs a, (n, groups, t, inputs); inputs: how many; back: δ, (n, groups, t,
-    outputs)."""
+def as_they_are(x: Tensor) -> Tensor:
+    return x
 
+
+class Factored(NamedTuple):
+    """Gradients of n samples as factors, Σₜ bᵢₜ aᵢₜᵀ for each group of channels. b: (n, groups, t,
+    p). unfold: from x to a, (n, groups, t, q); where x is a, `as_they_are`."""
+
+    b: Tensor
     x: Tensor
-    unfold: Callable[[Tensor], Tensor]
-    inputs: int
-    back: Tensor
+    q: int
+    unfold: Callable[[Tensor], Tensor] = as_they_are
 
     def explicit(self) -> Tensor:
-        return (self.back.mT @ self.unfold(self.x)).flatten(1)
+        return (self.b.mT @ self.unfold(self.x)).flatten(1)
 
     def total(self) -> Tensor:
         """Their sum, (weights,)."""
-        a, back = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.back))
-        return (back.mT @ a).flatten()
+        a, b = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.b))
+        return (b.mT @ a).flatten()
 
     def rows(self, index: Tensor | slice) -> "Factored":
         """The gradients of some of the samples."""
-        return self._replace(x=self.x[index], back=self.back[index])
+        return self._replace(x=self.x[index], b=self.b[index])
 
     def squares(self) -> Tensor:
-        """Squared norms, (n,); by inner products of positions where these are fewer."""
-        positions, outputs = self.back.shape[2:]
-        if positions * (self.inputs + outputs) >= self.inputs * outputs:
+        """Squared norms, (n,)."""
+        positions, p = self.b.shape[2:]
+        if positions * (self.q + p) >= self.q * p:
             return (self.explicit() ** 2).sum(1)
         a = self.unfold(self.x)
-        return ((a @ a.mT) * (self.back @ self.back.mT)).sum((1, 2, 3))
+        return ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3))
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,), from those of the
-        factors: b′ᵀ a′ − bᵀ a = b′ᵀ (a′ − a) + (b′ − b)ᵀ a. With several positions and more than
-        PROBES outputs an estimate (Hutchinson 1990): the mean over PROBES random vectors of signs s
-        of ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²."""
+        factors: b′ᵀ a′ − bᵀ a = b′ᵀ (a′ − a) + (b′ − b)ᵀ a. With several positions and p > PROBES
+        an estimate (Hutchinson 1990): the mean over PROBES random vectors of signs s of
+        ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²."""
         if not isinstance(other, Factored):
             return ((self.explicit() - other.explicit()) ** 2).sum(1)
-        n, groups, positions, _ = self.back.shape
-        size = max(1, BAND_ENTRIES // (groups * positions * self.inputs))
+        n, groups, positions, _ = self.b.shape
+        size = max(1, BAND_ENTRIES // (groups * positions * self.q))
         bands = (slice(start, start + size) for start in range(0, n, size))
         return torch.cat([self.rows(band)._apart(other.rows(band)) for band in bands])
 
     def _apart(self, other: "Factored") -> Tensor:
-        a, b, moved = self.unfold(self.x), self.back, other.back
+        a, b, moved = self.unfold(self.x), self.b, other.b
         along, across = self.unfold(other.x - self.x), moved - b  # linear in x
-        positions, outputs = b.shape[2:]
+        positions, p = b.shape[2:]
         if positions > 1:
-            if outputs > PROBES:
-                signs = torch.from_numpy(_signs(outputs) / math.sqrt(PROBES)).to(b)
+            if p > PROBES:
+                signs = torch.from_numpy(_signs(p) / math.sqrt(PROBES)).to(b)
                 moved, across = moved @ signs, across @ signs
             return ((moved.mT @ along + across.mT @ a) ** 2).sum((1, 2, 3))
 
@@ -125,19 +129,19 @@ class Factored(NamedTuple):
     @property
     def kept(self) -> int:
         """Entries of a sample."""
-        return self.x[0].numel() + self.back[0].numel()
+        return self.x[0].numel() + self.b[0].numel()
 
     @property
     def passing(self) -> int:
         """Entries of a sample while it is multiplied: its unfolded inputs and, unless factors are
         multiplied, its gradient twice."""
-        _, groups, t, outputs = self.back.shape
-        return groups * self.inputs * (t if self._pays_with(self) else t + 2 * outputs)
+        _, groups, t, p = self.b.shape
+        return groups * self.q * (t if self._pays_with(self) else t + 2 * p)
 
     def compact(self) -> "Gradients":
         """The explicit ones if these are what is multiplied, and smaller."""
-        _, groups, _, outputs = self.back.shape
-        smaller = groups * self.inputs * outputs < self.kept
+        _, groups, _, p = self.b.shape
+        smaller = groups * self.q * p < self.kept
         return Explicit(self.explicit()) if smaller and not self._pays_with(self) else self
 
     def gram(self, other: "Gradients") -> Tensor:
@@ -152,21 +156,148 @@ class Factored(NamedTuple):
         for rows, columns in _bands(n, len(b), other is self, most):
             for g in range(groups):
                 products = a[rows, g].flatten(0, 1) @ b[columns, g].flatten(0, 1).T
-                products *= (
-                    self.back[rows, g].flatten(0, 1) @ other.back[columns, g].flatten(0, 1).T
-                )
+                products *= self.b[rows, g].flatten(0, 1) @ other.b[columns, g].flatten(0, 1).T
                 shape = -1, t, columns.stop, b.shape[2]
                 total[rows, columns] += products.reshape(shape).sum((1, 3))
         return total
 
     def _pays_with(self, other: "Factored") -> bool:
-        """Whether the products of factors are fewer than the weights."""
-        inputs, outputs = self.inputs, self.back.shape[-1]
-        positions = self.back.shape[2] * other.back.shape[2]
-        return positions * (inputs + outputs + 1) <= inputs * outputs
+        """Whether the products of factors take fewer multiplications than those of gradients."""
+        p, positions = self.b.shape[-1], self.b.shape[2] * other.b.shape[2]
+        return positions * (self.q + p + 1) <= self.q * p
 
 
-Gradients = Explicit | Factored
+class Embedded(NamedTuple):
+    """Gradients of n samples with respect to a table of rows, of which each position takes one:
+    Σₜ e(iₜ) bₜᵀ. taken: (n, t); b: (n, t, width)."""
+
+    taken: Tensor
+    b: Tensor
+    table: int
+
+    def explicit(self) -> Tensor:
+        values = self.b.new_zeros(len(self.b), self.table, self.b.shape[2])
+        place = self.taken[..., None].expand_as(self.b)
+        return values.scatter_add(1, place, self.b).flatten(1)
+
+    def total(self) -> Tensor:
+        """Their sum, (weights,)."""
+        values = self.b.new_zeros(self.table, self.b.shape[2])
+        return values.index_add(0, self.taken.flatten(), self.b.flatten(0, 1)).flatten()
+
+    def rows(self, index: Tensor | slice) -> "Embedded":
+        """The gradients of some of the samples."""
+        return self._replace(taken=self.taken[index], b=self.b[index])
+
+    def squares(self) -> Tensor:
+        """Squared norms, (n,)."""
+        same = self.taken[:, :, None] == self.taken[:, None]
+        return ((self.b @ self.b.mT) * same).sum((1, 2))
+
+    def apart(self, other: "Gradients") -> Tensor:
+        """Squared norms of the differences from others of the same samples, (n,)."""
+        if isinstance(other, Embedded):
+            return self._replace(b=other.b - self.b).squares()
+        return ((self.explicit() - other.explicit()) ** 2).sum(1)
+
+    @property
+    def kept(self) -> int:
+        """Entries of a sample."""
+        return self.taken[0].numel() + self.b[0].numel()
+
+    @property
+    def passing(self) -> int:
+        """Entries of a sample while it is multiplied."""
+        return 0 if self._pays_with(self) else 2 * self.table * self.b.shape[2]
+
+    def compact(self) -> "Gradients":
+        return self
+
+    def gram(self, other: "Gradients") -> Tensor:
+        """See `Explicit.gram`; by pairs of positions with the same row where that is cheaper."""
+        if not isinstance(other, Embedded) or not self._pays_with(other):
+            values = self.explicit()
+            return _products(values, values if other is self else other.explicit())
+        (n, t), (m, s) = self.taken.shape, other.taken.shape
+        total = self.b.new_zeros(n, m)
+        most = max(1, BAND_ENTRIES // (t * m * s))
+        for rows, columns in _bands(n, m, other is self, most):
+            products = self.b[rows].flatten(0, 1) @ other.b[columns].flatten(0, 1).T
+            products *= self.taken[rows].reshape(-1, 1) == other.taken[columns].reshape(1, -1)
+            total[rows, columns] = products.reshape(-1, t, columns.stop, s).sum((1, 3))
+        return total
+
+    def _pays_with(self, other: "Embedded") -> bool:
+        width = self.b.shape[2]
+        return self.b.shape[1] * other.b.shape[1] * (width + 1) <= self.table * width
+
+
+class Blocks(NamedTuple):
+    """Gradients with respect to parts of a parameter that share no entry, such as the three
+    projections that attention keeps in one weight."""
+
+    parts: tuple["Gradients", ...]
+
+    def explicit(self) -> Tensor:
+        return torch.cat([part.explicit() for part in self.parts], 1)
+
+    def total(self) -> Tensor:
+        """Their sum, (weights,)."""
+        return torch.cat([part.total() for part in self.parts])
+
+    def rows(self, index: Tensor | slice) -> "Blocks":
+        """The gradients of some of the samples."""
+        return Blocks(tuple(part.rows(index) for part in self.parts))
+
+    def squares(self) -> Tensor:
+        """Squared norms, (n,)."""
+        return torch.stack([part.squares() for part in self.parts]).sum(0)
+
+    def apart(self, other: "Gradients") -> Tensor:
+        """Squared norms of the differences from others of the same samples, (n,)."""
+        if not isinstance(other, Blocks):
+            return ((self.explicit() - other.explicit()) ** 2).sum(1)
+        pairs = zip(self.parts, other.parts, strict=True)
+        return torch.stack([one.apart(another) for one, another in pairs]).sum(0)
+
+    @property
+    def kept(self) -> int:
+        """Entries of a sample."""
+        return sum(part.kept for part in self.parts)
+
+    @property
+    def passing(self) -> int:
+        """Entries of a sample while it is computed and multiplied."""
+        return max(part.passing for part in self.parts)
+
+    def compact(self) -> "Gradients":
+        return Blocks(tuple(part.compact() for part in self.parts))
+
+    def gram(self, other: "Gradients") -> Tensor:
+        """See `Explicit.gram`."""
+        if not isinstance(other, Blocks):
+            return _products(self.explicit(), other.explicit())
+        pairs = zip(self.parts, other.parts, strict=True)
+        return torch.stack([one.gram(another) for one, another in pairs]).sum(0)
+
+
+Gradients = Explicit | Factored | Embedded | Blocks
+
+
+def added(uses: Sequence[Gradients]) -> Gradients:
+    """The gradients of a weight that is used several times, from those of each use: of factors,
+    with the positions of all."""
+    if len(uses) == 1:
+        return uses[0]
+    factored = [use for use in uses if isinstance(use, Factored) and use.unfold is as_they_are]
+    if len(factored) == len(uses):
+        b, x = (torch.cat(parts, 2) for parts in ([u.b for u in factored], [u.x for u in factored]))
+        return factored[0]._replace(b=b, x=x)
+    embedded = [use for use in uses if isinstance(use, Embedded)]
+    if len(embedded) == len(uses):
+        taken = torch.cat([use.taken for use in embedded], 1)
+        return embedded[0]._replace(taken=taken, b=torch.cat([use.b for use in embedded], 1))
+    return Explicit(functools.reduce(torch.add, (use.explicit() for use in uses)))
 
 
 @functools.cache
@@ -189,82 +320,3 @@ def _bands(n: int, columns: int, symmetric: bool, most: int) -> Iterator[tuple[s
     for start in range(0, n, size):
         stop = min(start + size, n)
         yield slice(start, stop), slice(0, stop if symmetric else columns)
-
-
-def linear(layer: nn.Linear, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    back = back.reshape(len(back), 1, -1, layer.out_features)
-
-    def rows(x: Tensor) -> Tensor:
-        return x.reshape(len(x), 1, -1, layer.in_features)
-
-    gradients: dict[str, Gradients] = {"weight": Factored(x, rows, layer.in_features, back)}
-    if layer.bias is not None:
-        gradients["bias"] = Explicit(back.sum((1, 2)))
-    return gradients
-
-
-def conv2d(layer: nn.Conv2d, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    def patches(x: Tensor) -> Tensor:
-        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-        padded = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
-        for axis in (0, 1):  # a view of all windows; a copy of it is faster than functional.unfold
-            step, apart = layer.stride[axis], layer.dilation[axis]
-            reach = apart * (layer.kernel_size[axis] - 1) + 1
-            padded = padded.unfold(2 + axis, reach, step)[..., ::apart]
-        windows = padded.permute(0, 1, 4, 5, 2, 3).unflatten(1, (layer.groups, -1))
-        return windows.flatten(2, 4).flatten(3).mT
-
-    by_group = back.flatten(2).unflatten(1, (layer.groups, -1)).mT
-    inputs = layer.weight[0].numel()
-    gradients: dict[str, Gradients] = {"weight": Factored(x, patches, inputs, by_group)}
-    if layer.bias is not None:
-        gradients["bias"] = Explicit(back.sum((2, 3)))
-    return gradients
-
-
-def normalisation(layer: Any, x: Tensor, back: Tensor) -> dict[str, Gradients]:
-    """BatchNorm with fixed statistics, GroupNorm and LayerNorm."""
-    if isinstance(layer, nn.LayerNorm):
-        normalised = functional.layer_norm(x, layer.normalized_shape, None, None, layer.eps)
-        kept = len(layer.normalized_shape)
-        summed = tuple(range(1, x.ndim - kept))
-    else:
-        if isinstance(layer, nn.GroupNorm):
-            normalised = functional.group_norm(x, layer.num_groups, None, None, layer.eps)
-        else:
-            normalised = functional.batch_norm(
-                x, layer.running_mean, layer.running_var, None, None, False, 0.0, layer.eps
-            )
-        summed = tuple(range(2, x.ndim))
-
-    def total(values: Tensor) -> Explicit:
-        return Explicit((values.sum(summed) if summed else values).flatten(1))
-
-    gradients: dict[str, Gradients] = {}
-    if layer.weight is not None:
-        gradients["weight"] = total(back * normalised)
-    if layer.bias is not None:
-        gradients["bias"] = total(back)
-    return gradients
-
-
-Rule = Callable[..., dict[str, Gradients]]
-RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: linear,
-    nn.Conv2d: conv2d,
-    nn.BatchNorm1d: normalisation,
-    nn.BatchNorm2d: normalisation,
-    nn.BatchNorm3d: normalisation,
-    nn.GroupNorm: normalisation,
-    nn.LayerNorm: normalisation,
-}
-
-
-def rule(layer: nn.Module) -> Rule | None:
-    """How the gradients of a layer follow from its input and the vectors back-propagated to its
-    output, or None: then they are left to autograd. Of a subclass only if its forward is that of
-    its parent."""
-    for kind, layer_rule in RULES.items():
-        if isinstance(layer, kind) and type(layer).forward is kind.forward:
-            return layer_rule
-    return None
