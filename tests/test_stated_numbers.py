@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from measured import MEASURED, STATEMENTS, Values, statements, table, values
-from ntkcond.artefacts.claims import CLAIMS
+from ntkcond.artefacts import claims, theory
 from ntkcond.artefacts.verdicts.claim import VERDICTS
 from prose import ROOT, Quantity, agrees, find, pages, problems
 
 PAGES = pages()
+CLAIMS = [*theory.CLAIMS, *claims.CLAIMS]
 CLAIMS_PAGE = (ROOT / "docs/claims.md").read_text("utf-8")
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 from ntkcond.artefacts import sweep_curves
 from ntkcond.artefacts.claims import kernels, optimisation
 from ntkcond.artefacts.spec import Spec
-from ntkcond.artefacts.theory import CLAIMS as THEORY
 from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     CONJECTURE,
@@ -30,6 +29,7 @@ from ntkcond.artefacts.verdicts.claim import (
     Claim,
     Evidence,
     Finding,
+    from_file,
     together,
 )
 
@@ -85,8 +85,7 @@ five seeds, means that are not monotone decide nothing unless they are rejected.
 """,
 )  # fmt: skip
 
-CLAIMS = [*THEORY, *kernels.CLAIMS, *optimisation.CLAIMS]
-OF_THEORY = {claim.id for claim in THEORY}
+CLAIMS = [*kernels.CLAIMS, *optimisation.CLAIMS]
 SWEEPS = ("first_layer", "infinite", "activations", "width")
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
@@ -124,6 +123,7 @@ def table(
     sweep_width: Sequence[Path] = (),
     claims: Iterable[Claim] = tuple(CLAIMS),
     only: Collection[str] = (),
+    theory: pd.DataFrame | None = None,
     **tables: pd.DataFrame,
 ) -> pd.DataFrame:
     """A row for each claim and setting, in the order of their ids.
@@ -133,7 +133,7 @@ def table(
     the claim, by VERDICTS; judged: exact, or how its tests are corrected; support: of a conjecture,
     in words, or where the verdict was reached; same_as: the claim that has the same test. Where
     nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts,
-    by their names, without that of the theory its tests are run here; sweep_…: the files of sweeps.
+    by their names; sweep_…: the files of sweeps.
     """
     evidence: dict[str, pd.DataFrame] = dict(tables)
     sweeps = sweep_first_layer, sweep_infinite, sweep_activations, sweep_width
@@ -143,6 +143,8 @@ def table(
     for name, numbers in evidence.items():
         if "bias" in numbers:  # the paper's networks have none
             evidence[name] = numbers[numbers.bias == 0]
+    if theory is not None:
+        claims = [*claims, *from_file(theory)]
     rows = []
     for claim in sorted(claims, key=lambda claim: _order(claim.id)):
         if only and claim.id not in only:
@@ -186,13 +188,7 @@ def _rows(claim: Claim, evidence: Evidence) -> list[dict]:
 
 
 def _findings(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    theory = evidence.get("theory")
-    if theory is None or claim.id not in OF_THEORY:
-        yield from claim.test(evidence)
-    else:
-        rows = theory[theory.id == claim.id].astype({"spread": object, "neither": object})
-        rows = rows.fillna({"spread": "", "neither": ""})[[*Finding._fields]]
-        yield from (Finding(*row) for row in rows.itertuples(index=False))
+    yield from claim.test(evidence)
     if claim.id == "6-smallest" and "fig_descent" in evidence:
         yield from optimisation.within_the_bound(evidence["fig_descent"])
 

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr, t
 
-from ntkcond.artefacts.theory.descents import LOSS_TO_BOUND
 from ntkcond.artefacts.verdicts import trend
 from ntkcond.artefacts.verdicts.claim import (
     EXPERIMENT,
     FAILS,
     HOLDS,
     LEVEL,
+    LOSS_TO_BOUND,
     THEOREM,
     UNCONTRADICTED,
     UNDECIDED,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ntkcond.artefacts.spec import Spec
 from ntkcond.artefacts.theory import conditioning, descents, formulas, wide_networks
-from ntkcond.artefacts.verdicts.claim import Finding
+from ntkcond.artefacts.verdicts.claim import TEXTS, Finding
 
 SPEC = Spec(
     title="Table, findings on the theory",
@@ -21,8 +21,8 @@ SPEC = Spec(
 A row for each finding on the paper's theorems, closed forms and limits, from inputs that are made
 for it and not from the data sets of the config:
 
-- ``id``: the claim that it tests; ``setting``, ``quantity``, ``expected``, ``measured``,
-  ``spread``: as the table of claims shows them;
+- ``id``, ``kind``, ``source``, ``text``, ``correction``, ``difference``, ``same_as``, ``setting``,
+  ``quantity``, ``expected``, ``measured``, ``spread``: as in the table of claims;
 - ``as_stated``, ``as_corrected``: whether it agrees with the paper's statement, and with the
   correction of it; ``neither``: the verdict where it does neither;
 - ``p``: of a contradiction, by a test over seeds; empty where nothing is random.
@@ -37,6 +37,11 @@ CLAIMS = [
 
 
 def table() -> pd.DataFrame:
-    """The fields of `Finding`, and the id of its claim."""
-    rows = [(claim.id, *finding) for claim in CLAIMS for finding in claim.test({})]
-    return pd.DataFrame(rows, columns=["id", *Finding._fields])
+    """A row for each finding: the texts of its claim, and the fields of `Finding`."""
+    rows = [
+        (*(getattr(claim, field) for field in TEXTS), *finding)
+        for claim in CLAIMS
+        for finding in claim.test({})
+    ]
+    numbers = pd.DataFrame(rows, columns=[*TEXTS, *Finding._fields])
+    return numbers.astype({"difference": "Int64"})

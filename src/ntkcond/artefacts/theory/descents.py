@@ -17,6 +17,7 @@ import pandas as pd
 from ntkcond.artefacts.verdicts import over_seeds
 from ntkcond.artefacts.verdicts.claim import (
     EXPERIMENT,
+    LOSS_TO_BOUND,
     THEOREM,
     Claims,
     Findings,
@@ -36,7 +37,6 @@ MORE_SEEDS = range(5)
 WIDTHS = (64, 128, 256)
 STEPS = 60
 SETTING, CHANGE = f"16 random directions, {STEPS} steps", "‖K₆₀ − K₀‖/‖K₀‖"
-LOSS_TO_BOUND = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
 ALMOST = 0.1  # "almost constant": of the NTK, by the Frobenius norm
 
 

@@ -42,6 +42,7 @@ KINDS = {
 LEVEL = 0.05  # of a confirmation of a row; of a contradiction of a claim
 DOUBT = 0.10  # of a contradiction: below, a row is not decided
 
+LOSS_TO_BOUND = "loss / (1 − η λ_min/2)ᵗ, largest of all t"
 Evidence = Mapping[str, pd.DataFrame]  # the tables of the artefacts, by their names
 SWEEPS = {
     "first_layer": "sweeps/first_layer", "infinite": "sweeps/infinite",
@@ -78,6 +79,7 @@ class Finding(NamedTuple):
         return self.neither or judged
 
 
+TEXTS = ("id", "kind", "source", "text", "correction", "difference", "same_as")  # of a Claim
 Findings = Iterator[Finding]
 Test = Callable[[Evidence], Iterable[Finding]]
 
@@ -136,6 +138,21 @@ class Claims(list[Claim]):
             return test
 
         return decorate
+
+
+def from_file(rows: pd.DataFrame) -> list[Claim]:
+    """The claims of `results/theory.csv`, whose tests give the findings that were made there."""
+    texts = [*TEXTS, "setting", "quantity", "expected", "measured", "spread", "neither"]
+    words = rows[texts].drop(columns="difference").astype(object).fillna("")
+    rows = rows.assign(**words, difference=rows.difference.astype(object))
+    claims = []
+    for _, of_claim in rows.groupby("id", sort=False):
+        about = of_claim.iloc[0][[*TEXTS]].to_dict()
+        if pd.isna(about["difference"]):
+            about["difference"] = None
+        findings = [Finding(*row) for row in of_claim[[*Finding._fields]].itertuples(index=False)]
+        claims.append(Claim(test=lambda _, found=findings: found, **about))
+    return claims
 
 
 def judged(
