@@ -439,7 +439,9 @@ CHANGES: dict[str, list[Change]] = {
             (
                 tuple(
                     f"artefacts/theory/{name}"
-                    for name in ("formulas", "wide_networks", "conditioning", "descents")
+                    for name in (
+                        "formulas", "wide_networks", "conditioning", "residual", "descents",
+                    )
                 ),
                 ("artefacts/theory/formulas",),
             ),

@@ -20,7 +20,7 @@ from ntkcond.artefacts import (
     theory,
 )
 from ntkcond.artefacts.claims import kernels, optimisation
-from ntkcond.artefacts.theory import conditioning, descents, formulas, wide_networks
+from ntkcond.artefacts.theory import conditioning, descents, formulas, residual, wide_networks
 from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
     CONJECTURE,
@@ -42,6 +42,9 @@ from ntkcond.artefacts.verdicts.claim import (
     judged,
     together,
 )
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.modules import BUILDERS, drawn
+from ntkcond.ntk.of_module import kernel
 from workflow import ROOT
 
 OF_DATA_SETS = [*kernels.CLAIMS, *optimisation.CLAIMS]
@@ -1095,6 +1098,23 @@ def test_where_relu_lowers_kappa_and_where_it_does_not():
     for n, cell in zip((4, 16, 64), rows.spread[4:], strict=True):
         limit = float(re.search(r"L → ∞: ([\d.]+)", cell)[1])
         assert limit == pytest.approx((n + 3) / 3, rel=2e-3)
+
+
+@pytest.mark.parametrize(("name", "linear"), [("residual", False), ("residual_linear", True)])
+def test_the_residual_ntk_is_that_of_wide_networks(name, linear):
+    """The mean of six of the networks of fig_architectures; without the means of relu it is not."""
+    x = np.random.default_rng(0).standard_normal((6, 5))
+    networks = [
+        drawn(BUILDERS[name]((5,), 4, 1024, ACTIVATIONS["relu"]), seed) for seed in range(6)
+    ]
+    mean = np.mean([kernel(network, x, certify=False).matrix for network in networks], axis=0)
+
+    def apart(linear: bool) -> float:
+        expected = residual.residual_ntk(x, 4, 0.5, 0.5, linear)
+        return np.linalg.norm(mean - expected) / np.linalg.norm(expected)
+
+    assert apart(linear) < 0.04
+    assert apart(not linear) > 0.1
 
 
 @pytest.mark.parametrize("planted", [-1.0, 1.0])

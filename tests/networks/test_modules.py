@@ -60,6 +60,49 @@ def test_residual_and_normalised_networks_are_what_they_say():
     assert torch.allclose(module(x), expected, rtol=1e-3)  # LayerNorm adds 10⁻⁵ to the variance
 
 
+def test_a_residual_network_with_linear_layers_behind_its_activations():
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 6)))
+    scale = math.sqrt(2 / 50)
+    module = modules.drawn(modules.residual_linear((6,), 3, 50, RELU), seed=1)
+    first, *others, last = (torch.from_numpy(w) for w in weights_of(module))
+    h = scale * torch.relu(x @ first.T)
+    for inner, outer in zip(others[::2], others[1::2], strict=True):
+        h = (h + scale * torch.relu(h @ inner.T) @ outer.T / math.sqrt(50)) / math.sqrt(2)
+    assert torch.allclose(module(x), h @ last.T)
+
+
+def test_a_transformer_is_what_it_says():
+    """Squares of 4 × 4 pixels in reading order, the last ones padded; heads one by one."""
+    m, (height, across) = 8, (8, 6)
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((3, 2, height, across)))
+    module = modules.drawn(modules.transformer((2, height, across), 1, m, RELU), seed=1)
+    weights = {name: p.detach() for name, p in module.named_parameters()}
+    places, first, projections, back, inner, outer, last = weights.values()
+
+    def norm(h: torch.Tensor) -> torch.Tensor:
+        h = h - h.mean(-1, keepdim=True)
+        return h / torch.sqrt(h.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+    padded = torch.zeros(3, 2, 8, 8, dtype=torch.float64)
+    padded[..., :across] = x
+    squares = [padded[:, :, i : i + 4, j : j + 4] for i in (0, 4) for j in (0, 4)]
+    h = (torch.stack([s.flatten(1) for s in squares], 1) @ first.T + places) / m**0.5
+    q, k, v = (norm(h) @ projections.T / m**0.5).chunk(3, dim=-1)
+    heads = []
+    for some in (slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)):
+        weight = (q[..., some] @ k[..., some].mT / 2**0.5).softmax(-1)
+        heads.append(weight @ v[..., some])
+    h = (h + torch.cat(heads, -1) @ back.T / m) / 2**0.5
+    hidden = (2 / m) ** 0.5 * torch.relu(norm(h) / m**0.5 @ inner.T)
+    h = (h + hidden @ outer.T / m**0.5) / 2**0.5
+    expected = (norm(h) / m**0.5).mean(1) @ last.T
+    assert torch.allclose(module(x), expected, rtol=1e-10)
+    ntk = kernel(module, x)
+    assert ntk.by_jacobian == ()
+    with pytest.raises(UserError, match="needs images"):
+        modules.transformer((40,), 1, 8, RELU)
+
+
 @pytest.mark.parametrize("name", ["plain", "biases", "residual", "normalised"])
 def test_images_are_flattened(name):
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 2, 3, 5)))

@@ -29,8 +29,11 @@ linear: hollow, dashed. All have L hidden layers of the same width with the pape
 - *fully connected*: the paper's own;
 - *with biases*: β b in every layer, b ~ N(0, 1), β = 0.5 by default (`architectures.bias`);
 - *residual*: each layer after the first is added to its input, and the sum divided by √2;
+- *residual, linear last*: the same with a linear layer behind the activation, without its mean;
 - *normalised*: layer normalisation after each hidden layer;
-- *convolutional*: filters of 3 × 3 pixels, a sum over all pixels before the output.
+- *convolutional*: filters of 3 × 3 pixels, a sum over all pixels before the output;
+- *transformer*: L blocks of attention and of a network with one hidden layer, on squares of 4 × 4
+  pixels; the mean of them before the output. *Linear* is that hidden layer alone.
 
 **The paper** has fully connected networks without biases; its newest version (Remark 2.1) warns
 that biases may change its results.

@@ -45,7 +45,15 @@ FINITE = number("a number", -sys.float_info.max, sys.float_info.max)
 INTERVAL = list_of(FINITE, "an interval, such as [-1, 1]", 2, 2, same=True)
 REFUSE = choice("refuse", "skip")
 # `ntkcond.networks.architectures` has them; steps that read this would depend on its code.
-ARCHITECTURES = ("plain", "biases", "residual", "normalised", "convolutional")
+ARCHITECTURES = (
+    "plain",
+    "biases",
+    "residual",
+    "residual_linear",
+    "normalised",
+    "convolutional",
+    "transformer",
+)
 NETWORKS = list_of(choice(*ARCHITECTURES), "a list of networks, each named once", least=0)
 SOURCE = text("the name of a data set that ntkcond knows")
 SUBSET = text("a folder of a corpus, such as dev-clean", "[A-Za-z0-9_-]+")
@@ -153,7 +161,7 @@ class Sweeps:
 class Architectures:
     """Networks beside the paper's."""
 
-    names: Words = NETWORKS("networks of fig_architectures; convolutional ones only for images")
+    names: Words = NETWORKS("networks of fig_architectures; the last two only for images")
     own: Mapping[str, str] = mapping(OWN, PYTHON, "names and Python files, as {mine: mine.py}")(
         "more: a name and a [Python file](../docs/extending.md#a-network-of-your-own-one-file)"
     )

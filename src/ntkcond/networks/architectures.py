@@ -11,10 +11,12 @@ ARCHITECTURES = {
     "plain": "fully connected",
     "biases": "with biases",
     "residual": "residual",
+    "residual_linear": "residual, linear last",
     "normalised": "normalised",
     "convolutional": "convolutional",
+    "transformer": "transformer",
 }
-ON_IMAGES = ("convolutional",)  # which need samples that have a shape
+ON_IMAGES = ("convolutional", "transformer")  # which need samples that have a shape
 
 
 def seen_as(name: str, shape: Sequence[int], features: int) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""Networks beside the paper's, as torch modules: with biases, residual, normalised, convolutional.
+"""Networks beside the paper's, as torch modules: with biases, residual, normalised, convolutional,
+and a transformer.
 
 All have L hidden layers of m neurons (channels), i.i.d. N(0, 1) weights and the factors √(c_σ/m)
 of Eq. (1), so that hidden layers keep the norm of their inputs where nothing else changes it; one
@@ -16,12 +17,14 @@ from types import ModuleType
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ntkcond.networks.activations import Activation
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.run.errors import UserError
 
 SIDE = 3  # of a convolution's filters
+PATCH = 4  # pixels, of a transformer's tokens
 
 
 class Hidden(nn.Module):
@@ -69,6 +72,50 @@ class Scaled(nn.Module):
         return self.scale * x
 
 
+class Linear(nn.Module):
+    """W α/√k, of k inputs, without a bias."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.layer, self.scale = nn.Linear(inputs, outputs, bias=False), 1 / math.sqrt(inputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * self.layer(x)
+
+
+class Patches(nn.Module):
+    """A token for each square of an image, of PATCH pixels a side, zero beyond its edge:
+    (W x + p)/√m of its pixels x and the parameters p of its place."""
+
+    def __init__(self, shape: Sequence[int], width: int) -> None:
+        super().__init__()
+        channels, self.height, self.across = shape
+        self.tokens = math.ceil(self.height / PATCH) * math.ceil(self.across / PATCH)
+        self.layer = nn.Linear(channels * PATCH**2, width, bias=False)
+        self.places = nn.Parameter(torch.zeros(self.tokens, width))
+        self.scale = 1 / math.sqrt(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.pad(x, (0, -self.across % PATCH, 0, -self.height % PATCH))
+        x = functional.unfold(x, PATCH, stride=PATCH).mT
+        return self.scale * (self.layer(x) + self.places)
+
+
+class Attention(nn.Module):
+    """For each token the mean of the values of all, weighted by softmax(q·k/√d), with linear layers
+    to queries, keys and values of d entries, and back; 4 heads, or 2 or 1 where m is odd."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = math.gcd(width, 4)
+        self.projections, self.back = Linear(width, 3 * width), Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        by_head = self.projections(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(*by_head.unbind(0))
+        return self.back(mixed.transpose(1, 2).flatten(2))
+
+
 Shape = Sequence[int]
 
 
@@ -109,9 +156,22 @@ def residual(shape: Shape, depth: int, width: int, activation: Activation) -> nn
     return nn.Sequential(nn.Flatten(), *blocks, _output(shape, depth, width))
 
 
+def residual_linear(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """αˡ = (αˡ⁻¹ + √(1/m) Vˡ √(c_σ/m) σ(Wˡ αˡ⁻¹))/√2 from the second layer on: V leaves no mean."""
+    hidden = _dense(shape, depth, width, activation)
+    pairs = (nn.Sequential(layer, Linear(width, width)) for layer in hidden[1:])
+    blocks = [*hidden[:1], *map(Residual, pairs)]
+    return nn.Sequential(nn.Flatten(), *blocks, _output(shape, depth, width))
+
+
+def _norm(width: int) -> nn.Module:
+    """To mean 0 and norm √m."""
+    return nn.LayerNorm(width, elementwise_affine=False)
+
+
 def normalised(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
     """Layer normalisation after each hidden layer, to norm 1."""
-    norm = nn.LayerNorm(width, elementwise_affine=False), Scaled(1 / math.sqrt(width))
+    norm = _norm(width), Scaled(1 / math.sqrt(width))
     layers = [part for layer in _dense(shape, depth, width, activation) for part in (layer, *norm)]
     return nn.Sequential(nn.Flatten(), *layers, _output(shape, depth, width))
 
@@ -131,13 +191,35 @@ def convolutional(shape: Shape, depth: int, width: int, activation: Activation) 
     return nn.Sequential(*hidden, *pixels, _output((channels,), depth, width))
 
 
+def transformer(shape: Shape, depth: int, width: int, activation: Activation) -> nn.Module:
+    """A small vision transformer: L blocks of attention and of a network with one hidden layer,
+    each on normalised tokens and added as in `residual`; the output is of the mean token."""
+    if len(shape) != 3:
+        raise UserError(f"a transformer here needs images, not samples of shape {shape}")
+    patches, unit = Patches(shape, width), Scaled(1 / math.sqrt(width))
+    blocks: list[nn.Module] = []
+    for _ in range(depth):
+        hidden = Hidden(activation, nn.Linear(width, width, bias=False), width)
+        blocks += [
+            Residual(nn.Sequential(*parts))
+            for parts in (
+                (_norm(width), Attention(width), unit),
+                (_norm(width), unit, hidden, Linear(width, width)),
+            )
+        ]
+    mean = nn.AvgPool2d((patches.tokens, 1)), nn.Flatten()
+    return nn.Sequential(patches, *blocks, _norm(width), unit, *mean, _output((width,), 0, width))
+
+
 Builder = Callable[[Shape, int, int, Activation], nn.Module]
 BUILDERS: dict[str, Builder] = {
     "plain": plain,
     "biases": biases,
     "residual": residual,
+    "residual_linear": residual_linear,
     "normalised": normalised,
     "convolutional": convolutional,
+    "transformer": transformer,
 }
 
 

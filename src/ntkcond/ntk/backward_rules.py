@@ -8,6 +8,7 @@ as in torch's tutorial of saved tensors); where a version of torch has it otherw
 has no rule, the parameter is differentiated sample by sample.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -160,36 +161,42 @@ def convolution(m: Meeting) -> Gradients | None:
         return None
     if m.place == 2:
         return _summed(m._replace(shape=(*m.shape, *[1] * (back.ndim - 2))), back)
-    groups, kernel = node._saved_groups, m.shape[2:]
-    outer, images = m.layout.before, len(back) // m.n
+    groups, outer, images = node._saved_groups, m.layout.before, len(back) // m.n
 
     def apart(values: Tensor) -> Tensor:  # (n, images of a sample, …)
         split = values.reshape(outer, m.n, images // outer, *values.shape[1:])
         return split.transpose(0, 1).flatten(1, 2)
 
-    def positions(values: Tensor) -> Tensor:  # of each group
-        return values.flatten(3).unflatten(2, (groups, -1)).transpose(1, 2).mT.flatten(2, 3)
-
-    def patches(values: Tensor) -> Tensor:
-        n = len(values)
-        padding = [p for size in reversed(node._saved_padding) for p in (size, size)]
-        windows = functional.pad(values.flatten(0, 1), padding)
-        for axis, size in enumerate(kernel):  # a view of all windows; its copy is fast
-            step, apart_by = node._saved_stride[axis], node._saved_dilation[axis]
-            windows = windows.unfold(2 + axis, apart_by * (size - 1) + 1, step)[..., ::apart_by]
-            windows = windows.narrow(2 + axis, 0, places[axis])
-        d = len(kernel)
-        order = 0, 1, *range(2 + d, 2 + 2 * d), *range(2, 2 + d)
-        by_group = windows.permute(order).unflatten(1, (groups, -1)).flatten(2, 2 + d).flatten(3)
-        by_image = by_group.unflatten(0, (n, -1)).transpose(1, 2)
-        return by_image.mT.flatten(2, 3)
-
     x, of_result = apart(node._saved_input), apart(back)
     if node._saved_transposed:  # from the result to the input it is a convolution
         x, of_result = of_result, x
-    places = of_result.shape[3:]
-    q = math.prod(m.shape[1:])
-    return Factored(positions(of_result), x, q, patches)
+    by_group = of_result.flatten(3).unflatten(2, (groups, -1)).transpose(1, 2)
+    unfold = functools.partial(  # without the node, which would keep the graph alive
+        _patches, groups=groups, kernel=m.shape[2:], stride=node._saved_stride,
+        padding=node._saved_padding, dilation=node._saved_dilation, places=of_result.shape[3:],
+    )  # fmt: skip
+    return Factored(by_group.mT.flatten(2, 3), x, math.prod(m.shape[1:]), unfold)
+
+
+def _patches(
+    x: Tensor,
+    groups: int,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    places: Sequence[int],
+) -> Tensor:
+    """Of images (n, images, channels, …), (n, groups, images · places, channels · kernel)."""
+    d = len(kernel)
+    windows = functional.pad(x.flatten(0, 1), [p for size in padding[::-1] for p in (size, size)])
+    for axis in range(d):  # a view of all windows; its copy is faster than functional.unfold
+        reach = dilation[axis] * (kernel[axis] - 1) + 1
+        windows = windows.unfold(2 + axis, reach, stride[axis])[..., :: dilation[axis]]
+        windows = windows.narrow(2 + axis, 0, places[axis])
+    order = 0, 1, *range(2 + d, 2 + 2 * d), *range(2, 2 + d)
+    by_group = windows.permute(order).unflatten(1, (groups, -1)).flatten(2, 2 + d).flatten(3)
+    return by_group.unflatten(0, (len(x), -1)).transpose(1, 2).mT.flatten(2, 3)
 
 
 def embedding(m: Meeting) -> Gradients | None:

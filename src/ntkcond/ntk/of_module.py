@@ -1,9 +1,8 @@
 """The NTK of any torch.nn.Module, and its condition number with a verdict.
 
-K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J. The layers of
-`ntkcond.ntk.per_sample_gradients` need one backward pass for all samples together. What is left,
-such as a weight that is used elsewhere as well, is differentiated sample by sample
-(`ntkcond.ntk.differentiated`).
+K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J: of all samples
+by one backward pass together, where the operations that take a weight have a rule
+(`ntkcond.ntk.backward_rules`); of the others sample by sample (`ntkcond.ntk.differentiated`).
 """
 
 import math
@@ -30,6 +29,7 @@ from ntkcond.ntk.gradient_error import (
     require_repeatable,
 )
 from ntkcond.ntk.of_function import OfFunction
+from ntkcond.ntk.per_sample_gradients import put, room_for
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
@@ -46,10 +46,10 @@ class Kernel:
     outputs, sample by sample. error: the Frobenius norm of its rounding error is at most this, as
     far as an estimate can say (`kernel`); NaN if it was not estimated. rank_bound: its rank is at
     most this: the number of weights, of distinct samples. layerwise, by_jacobian: names of the
-    parameters whose gradients came from their layers, and of the others. kinks: preactivations so
-    near a kink of their activation, as ReLU's, that rounding may have put them on its other side.
-    grade: "estimated"; "proved" of a given matrix; "none" without an error. two_sets: whether rows
-    and columns are different samples.
+    parameters whose gradients one backward pass of all samples gave, and of the others. kinks:
+    preactivations so near a kink of their activation, as ReLU's, that rounding may have put them on
+    its other side. grade: "estimated"; "proved" of a given matrix; "none" without an error.
+    two_sets: whether rows and columns are different samples.
     """
 
     matrix: np.ndarray | Tensor
@@ -457,14 +457,25 @@ class _Computed:
             }
 
         def fill(number: int) -> None:  # so that gradients are gone before the next
-            kept = [(part, of(part)) for part in rows[number:][:together]]
-            for i, (row, gradients) in enumerate(kept if symmetric else []):
-                for column, other in kept[: i + 1]:
-                    add(row, gradients, column, other)
+            some = rows[number:][:together]
+            row, gradients = slice(some[0].start, some[-1].stop), of_all(some)
+            if symmetric:
+                add(row, gradients, row, gradients)
             for column in rows[:number] if symmetric else columns:
-                other = of(column)
-                for row, gradients in kept:
-                    add(row, gradients, column, other)
+                add(row, gradients, column, of(column))
+
+        def of_all(parts: list[slice]) -> ByName:
+            if len(parts) == 1:
+                return of(parts[0])
+            start, count = parts[0].start, parts[-1].stop - parts[0].start
+            whole: ByName = {}
+            for part in parts:
+                for name, by_output in of(part).items():
+                    if name not in whole:
+                        whole[name] = [room_for(gradients, count) for gradients in by_output]
+                    for room, gradients in zip(whole[name], by_output, strict=True):
+                        put(room, slice(part.start - start, part.stop - start), gradients)
+            return whole
 
         for number in range(0, len(rows), together):
             fill(number)

@@ -11,7 +11,7 @@ and the fewer are done (structured derivatives: Novak, Sohl-Dickstein, Schoenhol
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -53,8 +53,8 @@ class Explicit(NamedTuple):
 
     @property
     def passing(self) -> int:
-        """Entries of a sample while it is computed and multiplied."""
-        return 2 * self.values.shape[1]
+        """Entries of a sample while it is computed."""
+        return self.values.shape[1]
 
     def compact(self) -> "Gradients":
         return self
@@ -133,10 +133,8 @@ class Factored(NamedTuple):
 
     @property
     def passing(self) -> int:
-        """Entries of a sample while it is multiplied: its unfolded inputs and, unless factors are
-        multiplied, its gradient twice."""
-        _, groups, t, p = self.b.shape
-        return groups * self.q * (t if self._pays_with(self) else t + 2 * p)
+        """Entries of a sample while it is multiplied: its unfolded inputs."""
+        return self.b.shape[1] * self.b.shape[2] * self.q
 
     def compact(self) -> "Gradients":
         """The explicit ones if these are what is multiplied, and smaller."""
@@ -146,9 +144,10 @@ class Factored(NamedTuple):
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
-        if not isinstance(other, Factored) or not self._pays_with(other):
-            values = self.explicit()
-            return _products(values, values if other is self else other.explicit())
+        if not isinstance(other, Factored):
+            return _products(self.explicit(), other.explicit())
+        if not self._pays_with(other):
+            return self._by_gradients(other)
         a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
         total = a.new_zeros(n, len(b))
@@ -160,6 +159,26 @@ class Factored(NamedTuple):
                 shape = -1, t, columns.stop, b.shape[2]
                 total[rows, columns] += products.reshape(shape).sum((1, 3))
         return total
+
+    def _by_gradients(self, other: "Factored") -> Tensor:
+        """The same by explicit gradients, of some rows of the weights at a time."""
+        total = self.b.new_zeros(len(self.b), len(other.b))
+        groups, p = self.b.shape[1], self.b.shape[3]
+        size = max(1, 2 * BAND_ENTRIES // (max(total.shape) * groups * self.q))
+        for start in range(0, p, size):
+            some = slice(start, start + size)
+            values = self._of_rows(some)
+            total += _products(values, values if other is self else other._of_rows(some))
+        return total
+
+    def _of_rows(self, some: slice) -> Tensor:
+        """Explicit gradients of some rows of the weights of each group, (n, weights)."""
+        n, groups, t, _ = self.b.shape
+        size = max(1, BAND_ENTRIES // (groups * t * self.q))
+        bands = (slice(start, start + size) for start in range(0, n, size))
+        return torch.cat(
+            [(self.b[i, ..., some].mT @ self.unfold(self.x[i])).flatten(1) for i in bands]
+        )
 
     def _pays_with(self, other: "Factored") -> bool:
         """Whether the products of factors take fewer multiplications than those of gradients."""
@@ -298,6 +317,31 @@ def added(uses: Sequence[Gradients]) -> Gradients:
         taken = torch.cat([use.taken for use in embedded], 1)
         return embedded[0]._replace(taken=taken, b=torch.cat([use.b for use in embedded], 1))
     return Explicit(functools.reduce(torch.add, (use.explicit() for use in uses)))
+
+
+def room_for(first: Gradients, n: int) -> Gradients:
+    """As those of some samples, for those of n, which `put` writes: to keep each part as it comes
+    would leave the memory between them in pieces."""
+    if isinstance(first, Blocks):
+        return Blocks(tuple(room_for(part, n) for part in first.parts))
+    any_kind: Any = first
+    rooms = {name: v.new_empty(n, *v.shape[1:]) for name, v in _tensors(first).items()}
+    return any_kind._replace(**rooms)
+
+
+def put(room: Gradients, rows: slice, part: Gradients) -> None:
+    """Writes the gradients of some samples to their rows of `room_for`."""
+    if isinstance(room, Blocks) and isinstance(part, Blocks):
+        for one, other in zip(room.parts, part.parts, strict=True):
+            put(one, rows, other)
+        return
+    values = _tensors(part)
+    for name, whole in _tensors(room).items():
+        whole[rows] = values[name]
+
+
+def _tensors(gradients: Any) -> dict[str, Tensor]:
+    return {name: v for name, v in gradients._asdict().items() if isinstance(v, Tensor)}
 
 
 @functools.cache

@@ -2,13 +2,14 @@
 small descents, results/theory.csv. It takes no data set: another config changes nothing in it.
 
 formulas: the closed forms; wide_networks: the limit of infinite width; conditioning: whether ReLU
-lowers κ of any data; descents: training. `CLAIMS.add` joins a claim to its test.
+lowers κ of any data; residual: what depth does in residual networks; descents: training.
+`CLAIMS.add` joins a claim to its test.
 """
 
 import pandas as pd
 
 from ntkcond.artefacts.spec import Spec
-from ntkcond.artefacts.theory import conditioning, descents, formulas, wide_networks
+from ntkcond.artefacts.theory import conditioning, descents, formulas, residual, wide_networks
 from ntkcond.artefacts.verdicts.claim import TEXTS, Finding
 
 SPEC = Spec(
@@ -32,7 +33,8 @@ for it and not from the data sets of the config:
 )
 
 CLAIMS = [
-    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *descents.CLAIMS,
+    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *residual.CLAIMS,
+    *descents.CLAIMS,
 ]  # fmt: skip
 
 

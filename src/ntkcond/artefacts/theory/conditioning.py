@@ -42,7 +42,7 @@ def _gaussian(draw: int, samples: int = SAMPLES) -> np.ndarray:
     return np.random.default_rng(draw).standard_normal((samples, FEATURES))
 
 
-def _in_pairs(draw: int) -> np.ndarray:
+def in_pairs(draw: int) -> np.ndarray:
     """The same, every second one near the one before."""
     centres = np.repeat(_gaussian(draw, SAMPLES // 2), 2, axis=0)
     return centres + 0.1 * np.random.default_rng(100 + draw).standard_normal(centres.shape)
@@ -61,7 +61,7 @@ def lower_on_any_data() -> Findings:
     kinds = (
         (words, _gaussian),
         (f"{words}, each feature + {OFFSET:g}", lambda draw: _gaussian(draw) + OFFSET),
-        (f"{words}, in nearly parallel pairs", _in_pairs),
+        (f"{words}, in nearly parallel pairs", in_pairs),
     )
     for kind, samples in kinds:
         sets = [samples(draw) for draw in DRAWS]
