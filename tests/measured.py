@@ -17,6 +17,7 @@ import yaml
 from scipy.stats import ttest_1samp
 
 from ntkcond.artefacts.claims import counts
+from ntkcond.artefacts.theory import residual
 from ntkcond.jobs.kernel import file_bytes
 from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
@@ -138,6 +139,7 @@ def derived() -> Iterator[tuple[str, Value]]:
         yield f"MNIST, min φ to infinite width, m = {width:,}, least", angle.min()
         yield f"MNIST, min φ to infinite width, m = {width:,}, most", angle.max()
 
+    yield from of_networks()
     yield from of_full_size()
     yield from of_whole()
     yield from of_predictors()
@@ -184,6 +186,18 @@ def derived() -> Iterator[tuple[str, Value]]:
     seconds = table("scaling.csv").set_index("quantity").value
     yield "all pairs of 60,000", Quantity(9 * seconds["all pairs of 20,000, L = 3"], "s")
     yield "(60,000 / 20,000)²", 9
+
+
+def of_networks() -> Iterator[tuple[str, Value]]:
+    """How depth changes κ of residual networks at infinite width; what ReLU does in transformers."""
+    for finding in residual.means_add_up():
+        sum_of, linear = finding.setting.split(", ")[:2]
+        words = "linear last" if linear.startswith("linear") else "ReLU last"
+        yield f"{sum_of}, {words}, growth of κ", float(numbers_in(finding.measured)[0])
+    kinds = table("fig_architectures.csv").query("architecture == 'transformer'")
+    kappa = kinds.pivot(index="depth", columns="activation", values="kappa_median")
+    yield "transformer, ReLU to linear, least", (kappa.relu / kappa.linear).min()
+    yield "transformer, ReLU to linear, most", (kappa.relu / kappa.linear).max()
 
 
 def of_full_size() -> Iterator[tuple[str, Value]]:
@@ -432,8 +446,14 @@ def rows_of_spectra() -> Iterator[str]:
 def rows_of_modules() -> Iterator[str]:
     """Time and memory of ours in each case, and those of the others."""
     for _, rows in table("module.csv").groupby(["case", "n"], sort=False):
-        ours, *others = rows.itertuples()
-        theirs = (f"{{={way.times_ours}}} ({{={way.extra_mib}}} MiB)" for way in others)
+        by_way = {row.way: row for row in rows.itertuples()}
+        ours, others = by_way["ntkcond"], ("unchecked", "torch_func", "nngeometry")
+        theirs = (
+            f"{{={by_way[way].times_ours}}} ({{={by_way[way].extra_mib}}} MiB)"
+            if way in by_way
+            else "refused"
+            for way in others
+        )
         yield f"{{={ours.seconds}}} s ({{={ours.extra_mib}}} MiB) | {' | '.join(theirs)} |"
 
 

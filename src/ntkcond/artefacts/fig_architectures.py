@@ -39,7 +39,7 @@ linear: hollow, dashed. All have L hidden layers of the same width with the pape
 that biases may change its results.
 """,
 )
-MARKERS = [marker for marker in style.MARKERS if marker != "^"]  # which is a lower bound
+MARKERS = [*(m for m in style.MARKERS if m != "^"), "*"]  # the triangle is a lower bound
 POINT = ["dataset", "architecture", "activation", "depth"]
 
 

@@ -605,7 +605,8 @@ def _of_architectures(table: Table) -> Iterator[tuple[str, Table, Table | None]]
 
 @CLAIMS.add(
     "ours-networks-better", "ours; networks beside the paper's",
-    "With biases, residual, normalised and convolutional, too: κ with ReLU is below κ without.",
+    "With biases, residual, normalised and convolutional, and in a transformer, too: κ with ReLU is"
+    " below κ without.",
 )  # fmt: skip
 def better_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
     """A κ without ReLU that is unresolved is larger than its bound, which decides; it has no
@@ -656,7 +657,8 @@ def _less(first: pd.Series, second: pd.Series) -> tuple[float, float]:
 @CLAIMS.add(
     "ours-networks-falls", "ours; networks beside the paper's",
     "In these networks, too, κ with ReLU is lower in the deepest than in the shallowest.",
-    "Not in residual networks of these factors.",
+    "Not in residual networks in which ReLU comes last: its positive means add up"
+    " (`ours-residual-mean`).",
 )  # fmt: skip
 def falls_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
     for where, relu, _ in _of_architectures(fig_architectures):
