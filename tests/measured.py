@@ -189,7 +189,7 @@ def derived() -> Iterator[tuple[str, Value]]:
 
 
 def of_networks() -> Iterator[tuple[str, Value]]:
-    """How depth changes κ of residual networks at infinite width; what ReLU does in transformers."""
+    """What depth does in residual networks at infinite width; what ReLU does in transformers."""
     for finding in residual.means_add_up():
         sum_of, linear = finding.setting.split(", ")[:2]
         words = "linear last" if linear.startswith("linear") else "ReLU last"
