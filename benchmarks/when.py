@@ -1,6 +1,6 @@
 """Does κ(ReLU)/κ(linear) of real data follow from the linearised NTK? At m = ∞ and 512.
 
-    .venv/bin/python benchmarks/when.py results/datasets/{mnist,fashion_mnist,speech}.h5
+    .venv/bin/python benchmarks/when.py results/datasets/{mnist,fashion_mnist,librispeech}.h5
 
 Each data set as it is, less its mean, and whitened, at three n/d. The rule is
 `ntkcond.ntk.linearised.predicted_kappa`; MNIST helped to find it, the others did not. Writes

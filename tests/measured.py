@@ -19,6 +19,9 @@ from scipy.stats import ttest_1samp
 from ntkcond.artefacts.claims import counts
 from ntkcond.artefacts.theory import residual
 from ntkcond.jobs.kernel import file_bytes
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.linearised import linearised
 from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from prose import ROOT, UNITS, Quantity, Value
@@ -140,6 +143,7 @@ def derived() -> Iterator[tuple[str, Value]]:
         yield f"MNIST, min φ to infinite width, m = {width:,}, most", angle.max()
 
     yield from of_networks()
+    yield from of_when()
     yield from of_full_size()
     yield from of_whole()
     yield from of_predictors()
@@ -198,6 +202,27 @@ def of_networks() -> Iterator[tuple[str, Value]]:
     kappa = kinds.pivot(index="depth", columns="activation", values="kappa_median")
     yield "transformer, ReLU to linear, least", (kappa.relu / kappa.linear).min()
     yield "transformer, ReLU to linear, most", (kappa.relu / kappa.linear).max()
+
+
+def of_when() -> Iterator[tuple[str, Value]]:
+    """The constants of the linearised NTK, and how it predicts κ of real data."""
+    for depth in (1, 10):
+        about = linearised(0.0, MLP(ACTIVATIONS["relu"], depth, math.inf))
+        yield f"linearised, L = {depth}, mean", about.mean
+        yield f"linearised, L = {depth}, slope", about.slope
+        yield f"linearised, L = {depth}, lift", about.lift
+    numbers = table("when.csv")
+    for dataset, some in numbers.groupby("dataset"):
+        away = np.exp(np.abs(np.log(some.off)))
+        yield f"when, {dataset}, right", some.sign_right.sum()
+        yield f"when, {dataset}, all", len(some)
+        yield f"when, {dataset}, median", away.median()
+        yield f"when, {dataset}, most", away.max()
+    helps, at_width = (
+        numbers[name] < numbers.linear_kappa for name in ("relu_kappa", "relu_kappa_512")
+    )
+    yield "when, m = 512 agrees", (helps == at_width).sum()
+    yield "when, cases", len(numbers)
 
 
 def of_full_size() -> Iterator[tuple[str, Value]]:

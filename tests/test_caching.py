@@ -470,6 +470,7 @@ CHANGES: dict[str, list[Change]] = {
             (("networks/architectures",),) * 2,
             (("ntk/measure",),) * 2,
             (("ntk/infinite_width", "ntk/dual_activations"),) * 2,
+            (("ntk/linearised",),) * 2,
             (("training/history",),) * 2,
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,

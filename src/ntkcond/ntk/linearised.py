@@ -11,6 +11,7 @@ others by k′(c). And it lifts them all by s, which is 0 for a linear network.
 """
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -79,8 +80,13 @@ def gaussian_kappa(n: int, features: int, offset: float, network: MLP) -> float:
 
     Their cosines are c = offset²/(1 + offset²) in the mean. Without it the eigenvalues of C are
     1 − c times those of z zᵀ/d, which end at (1 ± √(n/d))² (Marchenko and Pastur 1967); the mean
-    mode has n k(c), unless the largest of the others is above."""
+    mode has n k(c), unless the largest of the others is above. The lift of the smallest eigenvalue
+    is that of the shortest sample: squared norms are normal, with the variance (2 + 4 offset²)/d
+    relative to the square of 1 + offset²."""
     c, root = offset**2 / (1 + offset**2), math.sqrt(n / features)
     about = linearised(c, network)
-    bulk = [about.slope * (1 - c) * (1 + sign * root) ** 2 + about.lift for sign in (-1, 1)]
-    return max(n * about.mean + about.slope * (1 - c) + about.lift, bulk[1]) / bulk[0]
+    spread = math.sqrt((2 + 4 * offset**2) / features) / (1 + offset**2)
+    shortest = max(0.0, 1 - spread * NormalDist().inv_cdf(n / (n + 1)))
+    scale = about.slope * (1 - c)
+    low = scale * (1 - root) ** 2 + about.lift * shortest
+    return max(n * about.mean + scale + about.lift, scale * (1 + root) ** 2 + about.lift) / low
