@@ -46,6 +46,7 @@ PACKAGES = {  # what each environment holds; none: this one
     ],
     "torchntk": ["numba", *TORCH[:1]],  # which it imports
     "jacobian": [],
+    "before": [],
 }  # fmt: skip
 TITLES = {
     "ntkcond": "ntkcond",
@@ -54,6 +55,7 @@ TITLES = {
     "neural_tangents": "neural-tangents, structured derivatives",
     "torchntk": "torchntk, explicit_ntk",
     "jacobian": "torch.func, Jacobian",
+    "before": "ntkcond, an older version",
 }
 FEATURES, WIDTH = 784, 512
 CASES = [  # n, L, type
@@ -82,9 +84,11 @@ def python_of(name: str) -> str:
 class Worker:
     """A process that computes K with one package, when told to."""
 
-    def __init__(self, name: str, inputs: Path, torchntk: Path | None) -> None:
+    def __init__(self, name: str, inputs: Path, sources: dict[str, Path | None]) -> None:
+        """sources: folders from which a package is imported that is not installed."""
         self.name, self.folder = name, inputs.parent
-        environment = {**os.environ, "PYTHONPATH": str(torchntk)} if name == "torchntk" else None
+        source = sources.get(name)
+        environment = {**os.environ, "PYTHONPATH": str(source)} if source else None
         self.process = subprocess.Popen(
             [python_of(name), WORKER, name, inputs, self.folder], env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -124,8 +128,9 @@ def measure(n: int, depth: int, dtype: str, names: list[str], options) -> pd.Dat
         x = np.random.default_rng(0).standard_normal((n, FEATURES))
         weights = MLP(ACTIVATIONS["relu"], depth, WIDTH).weights(0, FEATURES)
         np.savez(inputs, *(array.astype(dtype) for array in (x, *weights)))
-        yardsticks = [Worker(f"{name}_product", inputs, None) for name in LIBRARIES]
-        workers = [Worker(name, inputs, options.torchntk) for name in names]
+        sources = {"torchntk": options.torchntk, "before": options.before}
+        yardsticks = [Worker(f"{name}_product", inputs, sources) for name in LIBRARIES]
+        workers = [Worker(name, inputs, sources) for name in names]
         rows = []
         for repeat in range(-1, options.repeats):
             for worker in workers:
@@ -202,7 +207,9 @@ def main(options: argparse.Namespace) -> None:
         print(f"{library} multiplies by {read(library, 'float64', 2)[1]}")
     tables = []
     for n, depth, dtype in CASES:
-        names = [name for name in TITLES if name not in ("torchntk", "jacobian")]
+        names = [name for name in TITLES if name not in ("torchntk", "jacobian", "before")]
+        if options.before:
+            names.append("before")
         if options.torchntk and dtype == "float32":  # the only type it has
             names.append("torchntk")
         if depth <= JACOBIAN_LIMIT:
@@ -230,5 +237,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--torchntk", type=Path, help="a checkout of it; it is in no index")
+    parser.add_argument("--before", type=Path, help="the folder src of an older version of ntkcond")
     parser.add_argument("--output", type=Path, default=HERE / "results")
     main(parser.parse_args())

@@ -35,6 +35,9 @@ def ntkcond(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
     return lambda: empirical_ntk(gradients(x))
 
 
+before = ntkcond  # of an older version, by its PYTHONPATH
+
+
 def numpy_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
     """No NTK, a yardstick: n × m by m × n, of NumPy."""
     n, width = len(x), weights[-1].shape[1]
