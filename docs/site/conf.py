@@ -63,6 +63,7 @@ docs/files
 docs/results
 docs/claims
 docs/training
+docs/when
 docs/speed
 docs/speech
 studies/README
