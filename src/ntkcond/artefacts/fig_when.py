@@ -19,8 +19,8 @@ from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.ntk.linearised import gaussian_kappa
 
 SPEC = Spec(
-    title="When does ReLU help? The map",
-    section="§∞ Beyond the first version",
+    title="The map of κ with and without ReLU",
+    section="§∞ When does ReLU help?",
     caption="""
 n Gaussian samples of d = 200 features, to each of which an offset is added. **Left**: κ with ReLU
 over κ of linear networks, L = 1, infinite width. **Right**: κ with ReLU at L = 10 over κ at L = 1.
