@@ -355,9 +355,15 @@ def test_what_has_no_rule_goes_sample_by_sample():
         order = x[:, 0].sum(1).argsort()
         return self.layer(x[order]).cos().sum((1, 2))[order.argsort()]
 
+    def in_two_parts(self: Calls, x: Tensor) -> Tensor:
+        """The second is turned round, and empty where there are four samples, as in the check."""
+        second = self.layer(x[4:].flip(0)).flip(0)
+        return torch.cat([self.layer(x[:4]), second]).cos().sum((1, 2))
+
     for module, names in (
         (bilinear, {"layer.weight"}),
         (Calls(in_order, layer=nn.Linear(8, 3)), {"layer.weight", "layer.bias"}),
+        (Calls(in_two_parts, layer=nn.Linear(8, 3)), {"layer.weight", "layer.bias"}),
     ):
         x = torch.randn(ROWS)
         ntk = kernel(module, x)

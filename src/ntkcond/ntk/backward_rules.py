@@ -41,7 +41,10 @@ class Layout(NamedTuple):
 
 
 def layouts(shape: Sequence[int], n: int) -> Iterator[Layout]:
-    """All that a tensor can have: samples may be an axis of it or a factor of one."""
+    """All that a tensor can have: samples may be an axis of it or a factor of one. An empty one, as
+    of a part of the batch that is not there, has none."""
+    if 0 in shape:
+        return
     before, after = 1, math.prod(shape)
     for size in shape:
         after //= size

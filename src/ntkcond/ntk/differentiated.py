@@ -235,7 +235,7 @@ class Differentiated:
         for name, total in zip(self.parameters, totals, strict=True):
             if every.get(name):
                 of_all = self._of_parameter(name, every[name], backs, n, True)
-                if of_all is None or not _agree(of_all.total(), total.flatten()):
+                if of_all is None or not _agree(of_all.explicit().sum(0), total.flatten()):
                     self.by_jacobian.add(name)
 
     def _measure(self, x: Tensor, graph: int) -> None:

@@ -30,10 +30,6 @@ class Explicit(NamedTuple):
     def explicit(self) -> Tensor:
         return self.values
 
-    def total(self) -> Tensor:
-        """Their sum, (weights,)."""
-        return self.values.sum(0)
-
     def rows(self, index: Tensor | slice) -> "Explicit":
         """The gradients of some of the samples."""
         return Explicit(self.values[index])
@@ -81,11 +77,6 @@ class Factored(NamedTuple):
     def explicit(self) -> Tensor:
         return (self.b.mT @ self.unfold(self.x)).flatten(1)
 
-    def total(self) -> Tensor:
-        """Their sum, (weights,)."""
-        a, b = (v.transpose(0, 1).flatten(1, 2) for v in (self.unfold(self.x), self.b))
-        return (b.mT @ a).flatten()
-
     def rows(self, index: Tensor | slice) -> "Factored":
         """The gradients of some of the samples."""
         return self._replace(x=self.x[index], b=self.b[index])
@@ -96,7 +87,7 @@ class Factored(NamedTuple):
         if positions * (self.q + p) >= self.q * p:
             return (self.explicit() ** 2).sum(1)
         a = self.unfold(self.x)
-        return ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3))
+        return ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3)).clamp(min=0)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,), from those of the
@@ -199,11 +190,6 @@ class Embedded(NamedTuple):
         place = self.taken[..., None].expand_as(self.b)
         return values.scatter_add(1, place, self.b).flatten(1)
 
-    def total(self) -> Tensor:
-        """Their sum, (weights,)."""
-        values = self.b.new_zeros(self.table, self.b.shape[2])
-        return values.index_add(0, self.taken.flatten(), self.b.flatten(0, 1)).flatten()
-
     def rows(self, index: Tensor | slice) -> "Embedded":
         """The gradients of some of the samples."""
         return self._replace(taken=self.taken[index], b=self.b[index])
@@ -211,7 +197,7 @@ class Embedded(NamedTuple):
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
         same = self.taken[:, :, None] == self.taken[:, None]
-        return ((self.b @ self.b.mT) * same).sum((1, 2))
+        return ((self.b @ self.b.mT) * same).sum((1, 2)).clamp(min=0)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -259,10 +245,6 @@ class Blocks(NamedTuple):
 
     def explicit(self) -> Tensor:
         return torch.cat([part.explicit() for part in self.parts], 1)
-
-    def total(self) -> Tensor:
-        """Their sum, (weights,)."""
-        return torch.cat([part.total() for part in self.parts])
 
     def rows(self, index: Tensor | slice) -> "Blocks":
         """The gradients of some of the samples."""
