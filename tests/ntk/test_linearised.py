@@ -15,6 +15,7 @@ from ntkcond.ntk.linearised import (
     mean_cosine,
     predicted_kappa,
 )
+from ntkcond.run.errors import UserError
 
 RELU, LINEAR = (MLP(ACTIVATIONS[name], 1, math.inf) for name in ("relu", "linear"))
 
@@ -66,6 +67,17 @@ def test_kappa_of_samples_in_pairs_follows_from_the_closest(distance):
     exact = kappa(infinite_width_ntk(x, RELU))
     assert predicted_kappa(x, RELU) == pytest.approx(exact, rel=0.3)
     assert kappa(linearised_ntk(x, RELU)) < 0.5 * exact  # it alone knows of no pair
+
+
+def test_what_it_is_not_known_for_is_refused():
+    x = np.random.default_rng(0).standard_normal((5, 4))
+    tanh = MLP(ACTIVATIONS["tanh"], 1, math.inf)
+    for samples, network in ((x[:1], RELU), (x * [[0], [1], [1], [1], [1]], RELU), (x, tanh)):
+        with pytest.raises(UserError, match="the linearised NTK"):
+            predicted_kappa(samples, network)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    assert linearised_ntk(unit, tanh).diagonal() == pytest.approx(1)
+    assert predicted_kappa(np.repeat(x, 2, axis=0), RELU) > 1e15  # a repeated sample
 
 
 def test_where_relu_helps_of_gaussian_samples():

@@ -205,7 +205,7 @@ class Differentiated:
     def _plan(self, graph: _Graph, x: Tensor) -> None:
         """Finds out how the gradients of each parameter follow; the others join by_jacobian."""
         n, known = len(x), _Layouts(self, graph, x)
-        mixed = graph.f @ torch.linspace(1, 2, graph.f.shape[1], dtype=graph.f.dtype).to(graph.f)
+        mixed = _mixed(graph.f)
         totals = _gradients(mixed.sum(), list(self.parameters.values()))
         while True:  # a shared tensor is seen to be one before it is seen who uses it
             for parameter in self.parameters.values():
@@ -262,7 +262,7 @@ class Differentiated:
         factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(x))).to(
             graph.f
         )
-        f = graph.f.sum(1)
+        f = _mixed(graph.f)
         uses = self._uses(graph)
         nodes = list({use.node: layout for some in uses.values() for use, layout in some}.items())
         plain, scaled = (_of_results((f * c).sum(), [n for n, _ in nodes]) for c in (1, factors))
@@ -555,12 +555,17 @@ def _possible(graph: _Graph, nodes: Sequence[Node]) -> list[list[Layout]]:
     """Layouts of what each operation gives that agree with what is back-propagated."""
     n = len(graph.f)
     factors = 2.0 ** (torch.arange(n) % 8).to(graph.f)
-    f = graph.f @ torch.linspace(1, 2, graph.f.shape[1], dtype=graph.f.dtype).to(graph.f)
+    f = _mixed(graph.f)
     plain, scaled = (_of_results((f * c).sum(), nodes) for c in (1, factors))
     return [
         [layout for layout in layouts(one.shape, n) if _fits(layout, one, other, factors)]
         for one, other in zip(plain, scaled, strict=True)
     ]
+
+
+def _mixed(f: Tensor) -> Tensor:
+    """One number of each sample, (n,), that depends on all of its outputs."""
+    return f @ torch.linspace(1, 2, f.shape[1]).to(f)
 
 
 def _fits(layout: Layout, plain: Tensor, scaled: Tensor, factors: Tensor) -> bool:

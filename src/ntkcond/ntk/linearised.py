@@ -18,6 +18,7 @@ import numpy as np
 
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.infinite_width import infinite_width_ntk
+from ntkcond.run.errors import UserError
 
 STEP = 1e-4  # of the angle, in the derivative
 
@@ -50,8 +51,17 @@ def mean_cosine(x: np.ndarray) -> float:
 
 def linearised_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
     """The linearised NTK of samples x, (n, n), in units of k(1), about their mean cosine; scaled by
-    their norms, as that of a network that is homogeneous of degree 1."""
+    their norms, as that of a network that is homogeneous of degree 1.
+
+    Raises UserError for another network unless all norms are 1, for fewer than two samples, and for
+    one that is zero."""
     norms = np.linalg.norm(x, axis=1)
+    if len(x) < 2 or not norms.all():
+        raise UserError("the linearised NTK needs two samples or more, none of them zero")
+    if not (network.is_linear or network.degree == 1) and not np.allclose(norms, 1):
+        raise UserError(
+            f"the linearised NTK of {network.activation.title} is known for samples of norm 1"
+        )
     about = linearised(mean_cosine(x), network)
     cosines = _unit(x) @ _unit(x).T
     kernel = about.mean + about.slope * (cosines - about.c) + about.lift * np.eye(len(x))
@@ -61,14 +71,16 @@ def linearised_ntk(x: np.ndarray, network: MLP) -> np.ndarray:
 def predicted_kappa(x: np.ndarray, network: MLP) -> float:
     """κ at infinite width of samples x, (n, d), of a network that is homogeneous of degree 1: the
     largest eigenvalue of the linearised NTK over its smallest or, if that is less, over the smaller
-    one of the NTK of the two closest samples, whose cosine is far from the others."""
+    one of the NTK of the two closest samples, whose cosine is far from the others. ∞ where neither
+    is above zero. Raises UserError as `linearised_ntk`."""
     kernel = linearised_ntk(x, network)
     low, high = np.linalg.eigvalsh(kernel)[[0, -1]]
     cosines = _unit(x) @ _unit(x).T
     np.fill_diagonal(cosines, -1)
     closest = x[list(np.unravel_index(cosines.argmax(), cosines.shape))]
     pair = infinite_width_ntk(closest, network) / infinite_width_ntk(_unit(closest), network)[0, 0]
-    return float(high / min(low, np.linalg.eigvalsh(pair)[0]))
+    least = min(low, np.linalg.eigvalsh(pair)[0])
+    return float(high / least) if least > 0 else math.inf
 
 
 def _unit(x: np.ndarray) -> np.ndarray:
