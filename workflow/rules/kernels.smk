@@ -1,4 +1,4 @@
-# Kernels, their spectra, the closest pair of gradients, and sweeps of small kernels.
+# Kernels, their spectra, the closest pair of gradients, sweeps of small kernels, and data sets on the map.
 
 
 rule kernel:
@@ -113,6 +113,32 @@ rule sweep:
     shell:
         "python -m ntkcond.steps.sweep --dataset {input.dataset} {params.settings:q}"
         " --device {params.device} --threads {threads}"
+        " --output {output} --log {log}"
+
+
+rule variant:
+    input:
+        dataset="results/datasets/{dataset}.h5",
+    output:
+        "results/variants/{dataset}.h5",
+    log:
+        "results/logs/variant/{dataset}.log",
+    benchmark:
+        "results/benchmarks/variant/{dataset}.tsv"
+    conda:
+        "../envs/ntkcond.yaml"
+    threads: plan.threads("variant")
+    resources:
+        **plan.resources("variant"),
+    params:
+        settings=plan.settings("variant"),
+        code=plan.code("variant"),
+        versions=plan.versions("variant"),
+    message:
+        "variant {wildcards.dataset}"
+    shell:
+        "python -m ntkcond.steps.variant --dataset {input.dataset} {params.settings:q}"
+        " --threads {threads}"
         " --output {output} --log {log}"
 
 

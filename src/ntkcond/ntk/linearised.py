@@ -11,7 +11,6 @@ others by k′(c). And it lifts them all by s, which is 0 for a linear network.
 """
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +29,15 @@ class Linearised(NamedTuple):
     mean: float
     slope: float
     lift: float
+
+    def lowers_above(self, n: int) -> float:
+        """κ of the cosines of n samples above which that of the linearised NTK is smaller:
+        1 + n μ/s, with the mean mode μ = k(c) − c k′(c); 1 if it is not above 0.
+
+        By Weyl's inequality κ(K) ≤ (n μ + k′ λ_max + s)/(k′ λ_min + s), for every n samples. If
+        the eigenvector of λ_max is 1, both are equal, and κ(K) < κ just there."""
+        mode = self.mean - self.c * self.slope
+        return 1 + n * mode / self.lift if mode > 0 else 1.0
 
 
 def linearised(c: float, network: MLP) -> Linearised:
@@ -85,20 +93,3 @@ def predicted_kappa(x: np.ndarray, network: MLP) -> float:
 
 def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def gaussian_kappa(n: int, features: int, offset: float, network: MLP) -> float:
-    """κ that the linearised NTK has for n < d Gaussian samples, z + offset in each of d features.
-
-    Their cosines are c = offset²/(1 + offset²) in the mean. Without it the eigenvalues of C are
-    1 − c times those of z zᵀ/d, which end at (1 ± √(n/d))² (Marchenko and Pastur 1967); the mean
-    mode has n k(c), unless the largest of the others is above. The lift of the smallest eigenvalue
-    is that of the shortest sample: squared norms are normal, with the variance (2 + 4 offset²)/d
-    relative to the square of 1 + offset²."""
-    c, root = offset**2 / (1 + offset**2), math.sqrt(n / features)
-    about = linearised(c, network)
-    spread = math.sqrt((2 + 4 * offset**2) / features) / (1 + offset**2)
-    shortest = max(0.0, 1 - spread * NormalDist().inv_cdf(n / (n + 1)))
-    scale = about.slope * (1 - c)
-    low = scale * (1 - root) ** 2 + about.lift * shortest
-    return max(n * about.mean + scale + about.lift, scale * (1 + root) ** 2 + about.lift) / low

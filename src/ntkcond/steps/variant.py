@@ -1,0 +1,130 @@
+"""κ of samples as they are, centred and whitened: results/variants/{dataset}.h5.
+
+All are divided by their norms, so that the NTK of every activation is known at infinite width, and
+κ of the inputs says whether ReLU lowers it (`ntkcond.ntk.linearised`).
+"""
+
+import functools
+import math
+from argparse import Namespace
+from collections.abc import Iterator
+
+import h5py
+import numpy as np
+
+from ntkcond.datasets.duplicates import distinct_rows
+from ntkcond.jobs.variant import MOST, need
+from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.networks.mlp import MLP, GradientMap
+from ntkcond.networks.zero_mean import less_its_mean
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.infinite_width import infinite_width_ntk
+from ntkcond.ntk.linearised import linearised, mean_cosine, predicted_kappa
+from ntkcond.run import command
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.machine import require_memory, use_threads
+from ntkcond.run.progress import progress
+
+SIZES = (0.1, 0.3, 0.6)  # n/d, d the number of directions that vary
+LEAST = 1e-3  # of the largest variance: directions below do not vary
+RELU = ACTIVATIONS["relu"]
+
+
+def main(arguments: Namespace) -> None:
+    """Writes a table, each column an array (rows,): variant, size (n/d), n, directions, depth;
+    mean_cosine; input_kappa, of the cosines; lowers_above, the κ above which the linearised NTK has
+    a smaller one (`ntkcond.ntk.linearised`). Of ReLU at infinite width kappa, and by its linearised
+    NTK predicted_kappa; rest_kappa, without the largest eigenvalue; centred_kappa, of K without the
+    mean of its rows and columns; zero_mean_kappa, of ReLU less its mean. And kappa_at_width (rows,
+    seeds)."""
+    a = arguments
+    use_threads(a.threads)
+    with read_hdf5(a.dataset) as file:
+        x = file["x"][:MOST].astype(np.float64)
+    require_memory(need(*x.shape, max(a.depths), a.width), "cpu")
+    x = x[distinct_rows(x).index]
+    sets = dict(variants(x))
+    directions = sets["whitened"].shape[1]
+    sizes = [size for size in SIZES if 2 <= round(size * directions) <= len(x)]
+    if not sizes:
+        raise UserError(
+            f"{a.dataset}: has {len(x)} distinct samples that vary in {directions} directions, too"
+            " few to be placed on the map. Take it out of figures.fig_when_data"
+        )
+
+    @functools.cache
+    def initial(depth: int, seed: int, features: int) -> GradientMap:
+        return MLP(RELU, depth, a.width).initial_gradients(seed, features)
+
+    def rows() -> Iterator[dict]:
+        for variant, samples in sets.items():
+            unit = samples / np.linalg.norm(samples, axis=1, keepdims=True)
+            for size in sizes:
+                some = unit[: round(size * directions)]
+                for depth in a.depths:
+                    at_width = [
+                        kappa(empirical_ntk(initial(depth, seed, some.shape[1])(some)))
+                        for seed in a.seeds
+                    ]
+                    yield {
+                        "variant": variant, "size": size, "n": len(some),
+                        "directions": directions, "depth": depth,
+                        **measured(some, depth), "kappa_at_width": at_width,
+                    }  # fmt: skip
+
+    count = len(sets) * len(sizes) * len(a.depths)
+    table = list(progress(rows(), count, f"variants {a.dataset.stem}"))
+    with write_hdf5(a.output, a.record) as file:
+        for name in table[0]:
+            values = np.array([row[name] for row in table])
+            file[name] = values.astype(h5py.string_dtype()) if name == "variant" else values
+        file.attrs.update(samples=len(x), width=a.width, seeds=a.seeds)
+
+
+def variants(x: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """as it is, centred: less the mean sample, and whitened: in directions that vary, (n, …)."""
+    centred = x - x.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(x))
+    kept = variances > LEAST * variances[-1]
+    whitened = centred @ directions[:, kept] / np.sqrt(variances[kept])
+    for name, samples in (("as it is", x), ("centred", centred), ("whitened", whitened)):
+        yield name, samples[samples.any(axis=1)]
+
+
+def measured(unit: np.ndarray, depth: int) -> dict[str, float]:
+    """Of samples of norm 1, at infinite width: the columns of the table."""
+    network = MLP(RELU, depth, math.inf)
+    kernel = infinite_width_ntk(unit, network)
+    low, second, _ = np.linalg.eigvalsh(kernel)[[0, -2, -1]]
+    centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+    cosine = mean_cosine(unit)
+    return {
+        "mean_cosine": cosine,
+        "input_kappa": kappa(unit @ unit.T),
+        "lowers_above": linearised(cosine, network).lowers_above(len(unit)),
+        "kappa": kappa(kernel),
+        "predicted_kappa": predicted_kappa(unit, network),
+        "rest_kappa": second / low if low > 0 else math.inf,
+        "centred_kappa": kappa(centred, smallest=1),
+        "zero_mean_kappa": kappa(
+            infinite_width_ntk(unit, MLP(less_its_mean(RELU), depth, math.inf))
+        ),
+    }
+
+
+def kappa(kernel: np.ndarray, smallest: int = 0) -> float:
+    """smallest: how many eigenvalues below it are left out."""
+    eigenvalues = np.linalg.eigvalsh(kernel)
+    low, high = eigenvalues[smallest], eigenvalues[-1]
+    return high / low if low > 0 else math.inf
+
+
+if __name__ == "__main__":
+    options = command.parser(__doc__)
+    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    options.add_argument("--depths", type=command.whole_numbers, required=True)
+    options.add_argument("--width", type=command.at_least(1), required=True)
+    options.add_argument("--seeds", type=command.whole_numbers, required=True)
+    command.add_computing(options, device=False)
+    command.run(main, options)
