@@ -149,11 +149,13 @@ class Theory:
 class Sweeps:
     """Small kernels over widths, n and activations."""
 
-    activation: str = ACTIVATION("of fig_width and fig_samples; fig_activations_ntk shows all")
-    depths: Whole = DEPTHS("of fig_width and fig_samples")
-    widths: Whole = WIDTHS("of fig_width, beside infinite width")
-    sizes: Whole = SIZES("n of fig_samples, as far as the data set has as many samples")
-    seeds: Whole = SEEDS("initialisations of fig_width and fig_samples")
+    activation: str = ACTIVATION(
+        "of fig_width, fig_samples and fig_lambda_min; fig_activations_ntk shows all"
+    )
+    depths: Whole = DEPTHS("of these figures and fig_when_data")
+    widths: Whole = WIDTHS("of fig_width and fig_lambda_min, beside infinite width")
+    sizes: Whole = SIZES("n of fig_samples and fig_lambda_min, as far as the data set has as many")
+    seeds: Whole = SEEDS("initialisations of these figures and fig_when_data")
     blocks: int = FROM_1("blocks of n samples at most, of fig_activations_ntk, too")
 
 

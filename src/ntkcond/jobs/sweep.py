@@ -19,6 +19,7 @@ lists = {
     "activations": "fig_activations_ntk",
     "width": "fig_width",
     "samples": "fig_samples",
+    "finite": "fig_lambda_min",
     "infinite": "fig2",
     "first_layer": "fig2",
 }
@@ -28,7 +29,8 @@ names = {"sweep": lambda config: lists}
 
 
 def jobs(data: DataSet, sweep: str) -> Iterator[dict[str, str]]:
-    """Over activations, widths, n; at infinite width; of the first layer alone, for Thm 5.1."""
+    """Over activations, widths, n, both (finite); at infinite width; of the first layer alone, for
+    Thm 5.1."""
     networks = {
         "activations": list(ACTIVATIONS),
         "infinite": data.config.activations,
@@ -62,10 +64,11 @@ def settings(data: DataSet, sweep: str, network: str) -> dict:
     if sweep == "width":
         widths = [*sweeps.widths, *infinite]
         values |= {"depths": sweeps.depths, "widths": widths, "seeds": sweeps.seeds}
-    elif sweep == "samples":
+    elif sweep in ("samples", "finite"):
         sizes: list = [n for n in sweeps.sizes if data.samples is None or n <= data.samples]
-        values |= {"depths": sweeps.depths, "widths": [defaults.width]}
         values |= {"sizes": sizes or [data.samples], "seeds": sweeps.seeds}
+        widths = [defaults.width] if sweep == "samples" else [*sweeps.widths, *infinite]
+        values |= {"depths": sweeps.depths, "widths": widths}
     elif sweep == "infinite":  # which depends on no seed
         values |= {"widths": ["inf"], "seeds": [0], "blocks": "all"}
     elif sweep == "first_layer":  # the network of Thm 5.1

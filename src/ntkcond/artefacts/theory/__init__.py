@@ -1,15 +1,25 @@
 """The paper's theory in numbers: what the table of claims says of closed forms, random networks and
 small descents, results/theory.csv. It takes no data set: another config changes nothing in it.
 
-formulas: the closed forms; wide_networks: the limit of infinite width; conditioning: whether ReLU
-lowers κ of any data; residual: what depth does in residual networks; descents: training.
+formulas: the closed forms; wide_networks: the limit of infinite width; fluctuations: how far from
+it; conditioning: whether ReLU lowers κ of any data; mean_mode: when, and why; deep_limits and
+residual: what depth does, with biases, in residual networks; descents: training.
 `CLAIMS.add` joins a claim to its test.
 """
 
 import pandas as pd
 
 from ntkcond.artefacts.spec import Spec
-from ntkcond.artefacts.theory import conditioning, descents, formulas, residual, wide_networks
+from ntkcond.artefacts.theory import (
+    conditioning,
+    deep_limits,
+    descents,
+    fluctuations,
+    formulas,
+    mean_mode,
+    residual,
+    wide_networks,
+)
 from ntkcond.artefacts.verdicts.claim import TEXTS, Finding
 
 SPEC = Spec(
@@ -33,8 +43,8 @@ for it and not from the data sets of the config:
 )
 
 CLAIMS = [
-    *wide_networks.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS, *residual.CLAIMS,
-    *descents.CLAIMS,
+    *wide_networks.CLAIMS, *fluctuations.CLAIMS, *formulas.CLAIMS, *conditioning.CLAIMS,
+    *mean_mode.CLAIMS, *deep_limits.CLAIMS, *residual.CLAIMS, *descents.CLAIMS,
 ]  # fmt: skip
 
 
