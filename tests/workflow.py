@@ -20,8 +20,8 @@ import yaml
 from ntkcond.artefacts.registry import SPECS
 
 ROOT = Path(__file__).parents[1]
-# The artefacts that the default config makes; this one is for whole data sets.
-MADE = {name: spec for name, spec in SPECS.items() if name != "fig_whole"}
+# The artefacts that the default config makes; these two are for studies.
+MADE = {name: spec for name, spec in SPECS.items() if name not in ("fig_whole", "fig_lambda_min")}
 PROJECT = ("Snakefile", "config.yaml", "config", "profiles", "src", "workflow")
 SMALL = {
     "seeds": [1, 32],

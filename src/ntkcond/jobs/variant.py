@@ -9,7 +9,7 @@ from ntkcond.run.need import Need
 path = "results/variants/{dataset}.h5"
 unrecorded = ()
 
-MOST = 4000  # samples from which mean and covariance are taken
+MOST = 4000  # samples, from which mean and covariance are taken
 
 
 def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
@@ -19,7 +19,8 @@ def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
 def settings(data: DataSet) -> dict:
     """Those of the other small kernels."""
     sweeps = data.config.sweeps
-    return {"width": data.experiment.width, "depths": sweeps.depths, "seeds": sweeps.seeds}
+    width = data.experiment.width
+    return {"most": MOST, "width": width, "depths": sweeps.depths, "seeds": sweeps.seeds}
 
 
 def need(samples: int, features: int, depth: int, width: int) -> Need:

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from ntkcond.datasets.duplicates import distinct_rows
-from ntkcond.jobs.variant import MOST, need
+from ntkcond.jobs.variant import need
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.networks.zero_mean import less_its_mean
@@ -41,7 +41,7 @@ def main(arguments: Namespace) -> None:
     a = arguments
     use_threads(a.threads)
     with read_hdf5(a.dataset) as file:
-        x = file["x"][:MOST].astype(np.float64)
+        x = file["x"][: a.most].astype(np.float64)
     require_memory(need(*x.shape, max(a.depths), a.width), "cpu")
     x = x[distinct_rows(x).index]
     sets = dict(variants(x))
@@ -123,6 +123,7 @@ def kappa(kernel: np.ndarray, smallest: int = 0) -> float:
 if __name__ == "__main__":
     options = command.parser(__doc__)
     options.add_input("--dataset", required=True, help="results/datasets/*.h5")
+    options.add_argument("--most", type=command.at_least(2), required=True, help="samples, at most")
     options.add_argument("--depths", type=command.whole_numbers, required=True)
     options.add_argument("--width", type=command.at_least(1), required=True)
     options.add_argument("--seeds", type=command.whole_numbers, required=True)

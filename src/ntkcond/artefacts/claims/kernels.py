@@ -691,6 +691,36 @@ def the_same_with_biases(fig_architectures: Table) -> Findings:
 
 
 @CLAIMS.add(
+    "ours-when-data", "ours; on the newest §1",
+    "On data sets of norm 1, too, as they are, centred and whitened, ReLU lowers κ where κ of the"
+    " inputs is above 1 + n μ/s and raises it where it is below, in nine of ten cases; and so it is"
+    " at finite width.",
+)  # fmt: skip
+def kappa_of_the_inputs_decides(fig_when_data: Table) -> Findings:
+    for dataset, rows in fig_when_data.groupby("dataset", sort=False):
+        above = rows.input_kappa > rows.lowers_above
+        for column, width in (("kappa", "∞"), ("kappa_at_width", f"{rows.width.iloc[0]:g}")):
+            right = (rows[column] < rows.input_kappa) == above
+            yield bounded(
+                f"{title(dataset)}, m = {width}", "share of the cases in which the rule is right",
+                right.mean(), "≥ 0.9", f"{len(rows)} cases, ReLU lowers κ in {sum(above)} by it",
+            )  # fmt: skip
+
+
+@CLAIMS.add(
+    "ours-zero-mean-data", "ours; on the newest §1",
+    "Of the same samples ReLU less its mean never raises κ (`ours-zero-mean`).",
+)  # fmt: skip
+def without_a_mean(fig_when_data: Table) -> Findings:
+    for dataset, rows in fig_when_data.groupby("dataset", sort=False):
+        yield bounded(
+            f"{title(dataset)}, m = ∞", "κ of ReLU less its mean / κ of the inputs",
+            rows.zero_mean_kappa / rows.input_kappa, "< 1",
+            f"with its mean: {interval(rows.kappa / rows.input_kappa)}",
+        )  # fmt: skip
+
+
+@CLAIMS.add(
     "newest-fig-6", "newest Appendix B and Fig. 6",
     "At each of four scales of the weights, similar inputs are separated better, φ > θ.",
     artefact="claims and fig_weight_scale", kind=THEOREM,
