@@ -13,8 +13,9 @@ from scipy.integrate import quad
 from scipy.optimize import fixed_point
 from scipy.stats import ttest_ind
 
-from ntkcond.artefacts import fig_depth_steps, fig_lambda_min, fig_when_data
+from ntkcond.artefacts import claims, fig_depth_steps, fig_lambda_min, fig_when_data
 from ntkcond.artefacts.theory import deep_limits, fluctuations
+from ntkcond.artefacts.verdicts.claim import FAILS, HOLDS, UNDECIDED
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
@@ -177,3 +178,26 @@ def test_the_edge_between_the_phases_is_that_of_another_quadrature():
     q = fixed_point(after, 1.0).item()
     chi = scale * mean(lambda z: math.cosh(math.sqrt(q) * z) ** -4)
     assert chi == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(-0.2, HOLDS), (0.0, UNDECIDED), (0.2, FAILS)])
+def test_whether_kappa_falls_with_every_layer_is_judged_from_many_seeds(change, verdict):
+    logs = RNG(7).standard_normal((2, 40, 3)) * 0.1 + change * np.arange(3)
+    seeds = {"a": range(40), "b": range(40, 80)}
+    steps = fig_depth_steps.table(conditioning(dict(zip(seeds, np.exp(logs), strict=True)), seeds))
+    rows = claims.table(only=["ours-every-layer"], fig_depth_steps=steps)
+    assert set(rows.overall) == {verdict}
+    few = steps.assign(seeds=5)
+    kept = claims.table(only=["ours-every-layer"], fig_depth_steps=few).iloc[0]
+    assert kept.overall == HOLDS and "docs/when.md" in kept.support
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(0.5, HOLDS), (2.0, FAILS)])
+def test_the_rule_is_judged_on_data(factor, verdict):
+    numbers = pd.DataFrame({
+        "dataset": "digits", "width": 512, "input_kappa": [40.0, 4.0], "lowers_above": 10.0,
+        "kappa": [40 * factor, 4 / factor], "kappa_at_width": [40 * factor, 4 / factor],
+        "zero_mean_kappa": [40 * factor, 4 * factor],
+    })  # fmt: skip
+    rows = claims.table(only=["ours-when-data", "ours-zero-mean-data"], fig_when_data=numbers)
+    assert set(rows.overall) == {verdict}

@@ -67,7 +67,7 @@ NO_NUMBERS = {
     **{
         f"{name}.need": "bytes, for require_memory"
         for name, step in COMPUTING.items()
-        if step.need
+        if "device" in step.unrecorded or step.mpi or name == "variant"
     },
     "kernel.file_bytes": "bytes, for require_space",
     "scalapack_spectrum.require_ranks": "ends the step or does nothing",

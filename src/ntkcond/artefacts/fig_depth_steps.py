@@ -157,7 +157,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         (Line2D([], [], linestyle="none", **looks[name]), title(name) if name != ALL else "mean")
         for name in numbers.dataset.unique()
     ]
-    interval_key = Line2D([], [], color=style.GREY, marker="|", markersize=9, linestyle="none")
+    interval_key = Line2D([], [], color=style.GREY, marker="|", markersize=6, linestyle="none")
     keys.append((interval_key, f"95 % interval, {words} seeds"))
     figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=3)
     return figure

@@ -36,14 +36,14 @@ def table(sweep_finite: Sequence[Path]) -> pd.DataFrame:
     same = ["dataset", "activation", "depth", "n", "block"]
     infinite = rows[np.isinf(rows.width)].set_index(same).lambda_min
     finite = rows[np.isfinite(rows.width)].join(infinite.rename("limit"), on=same, how="inner")
-    finite = finite.assign(log=np.log(finite.lambda_min / finite.limit))
+    finite = finite.assign(gap=np.log(finite.lambda_min / finite.limit))
     return pd.DataFrame(
         [
             {
                 **dict(zip(POINT, point, strict=True)),
                 "seeds": some.seed.nunique(), "blocks": some.block.nunique(),
                 **dict(interval.columns("ratio", np.exp(interval.t_interval(
-                    some.groupby("seed").log.mean().to_numpy()
+                    some.groupby("seed").gap.mean().to_numpy()
                 )))),
             }
             for point, some in finite.groupby(POINT, sort=False)

@@ -39,8 +39,9 @@ SPEC = Spec(
     inputs=(
         "theory", "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
         "fig_infinite_depth", "fig_weight_scale", "fig_descent", "fig_evolution",
-        "fig_predictors", "fig_when_data", "table_epochs", "table_generalization",
-        "sweep/first_layer", "sweep/infinite", "sweep/activations", "sweep/width",
+        "fig_predictors", "fig_depth_steps", "fig_when_data", "table_epochs",
+        "table_generalization", "sweep/first_layer", "sweep/infinite", "sweep/activations",
+        "sweep/width",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),

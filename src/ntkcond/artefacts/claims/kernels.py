@@ -720,6 +720,33 @@ def without_a_mean(fig_when_data: Table) -> Findings:
         )  # fmt: skip
 
 
+MANY = 30  # initialisations
+
+
+@CLAIMS.add(
+    "ours-every-layer", f"ours; on {FIG_2_RIGHT}",
+    "At m = 512, too, κ falls with each of ten layers, in the mean over data sets with"
+    " initialisations of their own: a rise with the tenth, as five initialisations show it, is"
+    " chance.", lacking=f"fewer than {MANY} initialisations, or data sets that share them",
+    elsewhere=(HOLDS, "docs/when.md"),
+)  # fmt: skip
+def falls_with_every_layer(fig_depth_steps: Table) -> Findings:
+    """By Welch's tests of log κ; all must confirm."""
+    together = fig_depth_steps[(fig_depth_steps.dataset == "all") & (fig_depth_steps.depth <= 10)]
+    together = together[(together.seeds >= MANY) & together.change_mean.notna()]
+    if len(together):
+        last = together.iloc[-1]
+        p = min(1.0, len(together) * together.p_rise.min())
+        confirmed = (together.p_fall < LEVEL).all()
+        yield judged(
+            f"L = 2 to {last.depth:g}, {last.seeds:g} initialisations of each data set",
+            "κ(L)/κ(L − 1), geometric mean over data sets", "< 1", interval(together.change_mean),
+            f"{chance(together.p_fall.max(), True)}; at L = {last.depth:g} a rise of 5 % would be"
+            f" found in {last.power:.0%} of simulations",
+            FAILS if p < LEVEL else HOLDS if confirmed else UNDECIDED, p,
+        )  # fmt: skip
+
+
 @CLAIMS.add(
     "newest-fig-6", "newest Appendix B and Fig. 6",
     "At each of four scales of the weights, similar inputs are separated better, φ > θ.",
