@@ -287,7 +287,7 @@ def reword(project: Path) -> None:
 DRAWN = [name for name in sorted(MADE) if MADE[name].drawn]
 COMPUTING = (
     "dataset", "kernel", "spectrum", "closest_pair", "sweep", "architecture", "descent", "speed",
-    "sgd",
+    "sgd", "variant",
 )  # fmt: skip
 NO_NUMBERS = [
     path.relative_to(SOURCE).as_posix()
@@ -471,6 +471,7 @@ CHANGES: dict[str, list[Change]] = {
             (("ntk/measure",),) * 2,
             (("ntk/infinite_width", "ntk/dual_activations"),) * 2,
             (("ntk/linearised",),) * 2,
+            (("networks/zero_mean",),) * 2,
             (("training/history",),) * 2,
             (("training/learning_rates",),) * 2,
             (("training/descent",),) * 2,

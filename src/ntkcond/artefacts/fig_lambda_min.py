@@ -16,6 +16,7 @@ SPEC = Spec(
     inputs=("sweep/finite",),
     datasets="fig_lambda_min",
     default=False,
+    costs=False,
     caption="""
 λ_min of the NTK of n samples at width m over that at infinite width, against m/n: geometric mean
 over initialisations and blocks, with the 95 % t interval over initialisations. A row for each data
