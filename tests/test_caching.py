@@ -369,10 +369,11 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "`sweeps.widths`: one added": [setting("sweeps.widths", [8, 16, 32])],
     "`sweeps.sizes`: one added": [setting("sweeps.sizes", [8, 16, 32])],
-    "`sweeps.depths`, `seeds`, `activation`": [
+    "`sweeps.depths`, `seeds`": [
         setting("sweeps.depths", [1, 3]),
-        setting("sweeps.activation", "linear"),
+        setting("sweeps.seeds", [1, 3]),
     ],
+    "`sweeps.activation`": [setting("sweeps.activation", "linear")],
     "`sweeps.blocks`": [setting("sweeps.blocks", 1)],
     "`architectures.names`: one taken away": [
         setting("architectures.names", ["plain", "residual"])
@@ -440,7 +441,8 @@ CHANGES: dict[str, list[Change]] = {
                 tuple(
                     f"artefacts/theory/{name}"
                     for name in (
-                        "formulas", "wide_networks", "conditioning", "residual", "descents",
+                        "formulas", "wide_networks", "fluctuations", "conditioning", "mean_mode",
+                        "deep_limits", "residual", "descents",
                     )
                 ),
                 ("artefacts/theory/formulas",),
