@@ -205,24 +205,47 @@ def of_networks() -> Iterator[tuple[str, Value]]:
 
 
 def of_when() -> Iterator[tuple[str, Value]]:
-    """The constants of the linearised NTK, and how it predicts κ of real data."""
+    """The constants of the linearised NTK; of the study `when`, how often the rule is right, the
+    change of κ with the tenth layer and beyond, λ_min at m = n."""
     for depth in (1, 10):
         about = linearised(0.0, MLP(ACTIVATIONS["relu"], depth, math.inf))
         yield f"linearised, L = {depth}, mean", about.mean
         yield f"linearised, L = {depth}, slope", about.slope
         yield f"linearised, L = {depth}, lift", about.lift
-    numbers = table("when.csv")
+    numbers = table("studies/when/fig_when_data.csv")
+    rule = numbers.input_kappa > numbers.lowers_above
+    away = np.exp(np.abs(np.log(numbers.predicted_kappa / numbers.kappa)))
     for dataset, some in numbers.groupby("dataset"):
-        away = np.exp(np.abs(np.log(some.off)))
-        yield f"when, {dataset}, right", some.sign_right.sum()
-        yield f"when, {dataset}, all", len(some)
-        yield f"when, {dataset}, median", away.median()
-        yield f"when, {dataset}, most", away.max()
-    helps, at_width = (
-        numbers[name] < numbers.linear_kappa for name in ("relu_kappa", "relu_kappa_512")
-    )
-    yield "when, m = 512 agrees", (helps == at_width).sum()
-    yield "when, cases", len(numbers)
+        name = f"when, {dataset.removesuffix('_4000')}"
+        yield f"{name}, all", len(some)
+        for at, column in (("right", "kappa"), ("at width", "kappa_at_width")):
+            yield f"{name}, {at}", ((some[column] < some.input_kappa) == rule[some.index]).sum()
+        yield f"{name}, median", away[some.index].median()
+        yield f"{name}, most", away[some.index].max()
+        yield f"{name}, zero mean", (some.zero_mean_kappa / some.input_kappa).max()
+    yield "when, median", 100 * (away.groupby(numbers.dataset).median().max() - 1)
+    steps = table("studies/when/fig_depth_steps.csv").set_index(["dataset", "depth"])
+    tenth, last = steps.loc[("all", 10)], steps.loc[("librispeech", 30)]
+    yield "tenth layer, change", 100 * (1 - tenth.change_mean)
+    yield "tenth layer, least", 100 * (1 - tenth.change_high)
+    yield "tenth layer, most", 100 * (1 - tenth.change_low)
+    yield "tenth layer, power", 100 * tenth.power
+    yield "speech, L = 20 to 30", 100 * (last.change_mean - 1)
+    yield "speech, L = 20 to 30, p", last.p_rise
+    yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
+    ratios = table("studies/when/fig_lambda_min.csv")
+    square = ratios[ratios.width == ratios.n].groupby(["dataset", "depth"]).ratio_mean
+    few = square.agg(["min", "max"])
+    shallow = few.loc[[("mnist", 1), ("mnist", 3)]]
+    yield "λ_min at m = n, mnist, least", shallow["min"].min()
+    yield "λ_min at m = n, mnist, most", shallow["max"].max()
+    yield "λ_min at m = n, gaussian, L = 10, least", few.loc[("gaussian", 10), "min"]
+    yield "λ_min at m = n, gaussian, L = 10, most", few.loc[("gaussian", 10), "max"]
+    yield "λ_min at m = n, least", few["min"].min()
+    yield "λ_min at m = n, most", few["max"].max()
+    narrow = ratios[(ratios.width == 512) & (ratios.dataset == "gaussian") & (ratios.depth == 10)]
+    yield "λ_min at m = 512, gaussian, L = 10, least", narrow.ratio_mean.min()
+    yield "λ_min at m = 512, gaussian, L = 10, most", narrow.ratio_mean.max()
 
 
 def of_full_size() -> Iterator[tuple[str, Value]]:

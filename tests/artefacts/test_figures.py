@@ -208,7 +208,8 @@ WORDS = {
     "fig_architectures": "degrees", "fig_descent": "residual", "fig_evolution": "step",
     "fig_spectrum": "position of the eigenvalue", "fig_speed": "epochs", "fig_predictors": "epochs",
     "fig_infinite_depth": "degrees", "fig_samples": "samples", "fig_weight_scale": "degrees",
-    "fig_width": "degrees", "fig_when": "offset",
+    "fig_width": "degrees", "fig_when": "offset", "fig_when_data": "whitened",
+    "fig_depth_steps": "change", "fig_lambda_min": "min",
 }  # fmt: skip
 FIGURES = [name for name, spec in SPECS.items() if ".pdf" in spec.files]
 
