@@ -167,7 +167,10 @@ def test_no_text_says_that_relu_lowers_kappa_of_all_data():
                     "with β ≥ 1",
                     "where that of the inputs is above",
                 )
-                assert any(words in sentence.lower() for words in map(str.lower, limits)), (name, sentence)
+                assert any(words in sentence.lower() for words in map(str.lower, limits)), (
+                    name,
+                    sentence,
+                )
 
 
 def test_the_places_of_disagreement_are_counted_alike():
