@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pandas as pd
 import yaml
-from scipy.stats import ttest_1samp
+from scipy.stats import t, ttest_1samp
 
 from ntkcond.artefacts.claims import counts
 from ntkcond.artefacts.theory import residual
@@ -233,6 +233,11 @@ def of_when() -> Iterator[tuple[str, Value]]:
     yield "speech, L = 20 to 30", 100 * (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
     yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
+    deep = steps.loc[steps.index.get_level_values("depth") >= 10].drop("all").reset_index()
+    halves = np.log(deep.kappa_high / deep.kappa_low) / 2 / t.ppf(0.975, deep.seeds - 1)
+    spread = halves * np.sqrt(deep.seeds) / np.sqrt(deep.depth / deep.width)
+    yield "deep, spread, least", spread.min()
+    yield "deep, spread, most", spread.max()
     ratios = table("studies/when/fig_lambda_min.csv")
     square = ratios[ratios.width == ratios.n].groupby(["dataset", "depth"]).ratio_mean
     few = square.agg(["min", "max"])
