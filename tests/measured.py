@@ -233,7 +233,7 @@ def of_when() -> Iterator[tuple[str, Value]]:
     yield "speech, L = 20 to 30", 100 * (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
     yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
-    deep = steps.loc[steps.index.get_level_values("depth") >= 10].drop("all").reset_index()
+    deep = table("studies/when/fig_depth_steps.csv").query("dataset != 'all' and depth >= 10")
     halves = np.log(deep.kappa_high / deep.kappa_low) / 2 / t.ppf(0.975, deep.seeds - 1)
     spread = halves * np.sqrt(deep.seeds) / np.sqrt(deep.depth / deep.width)
     yield "deep, spread, least", spread.min()
