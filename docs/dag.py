@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parents[1]
 DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
 COLOURS = {
     "#E69F00": ("download", "corpus", "dataset"),
-    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep", "architecture"),
+    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep", "architecture", "variant"),
     "#D55E00": ("sgd", "descent", "speed"),
 }
 FIGURE, TABLE = "#009E73", "#CC79A7"
