@@ -75,6 +75,22 @@ def test_too_few_samples_for_the_map_are_an_error_that_says_so(tmp_path):
         run_variant(tmp_path, np.eye(3))
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-7])
+def test_parallel_samples_have_no_kappa_and_no_verdict(tmp_path, apart):
+    """Their κ is ∞: rounding would make any number of it, and any verdict."""
+    x = RNG(8).standard_normal((300, 40))
+    x[1] = 2 * x[0] + apart * x[1]
+    numbers = run_variant(tmp_path, x)
+    known = numbers[numbers.input_kappa.notna()]
+    as_it_is = numbers[numbers.variant == "as it is"]
+    assert as_it_is.input_kappa.isna().all()
+    assert as_it_is.kappa.isna().all() == (apart == 0)  # ReLU separates what is not quite parallel
+    assert (known.input_kappa < 1e11).all()
+    rows = claims.table(only=["ours-when-data", "ours-zero-mean-data"], fig_when_data=numbers)
+    assert FAILS not in set(rows.overall)
+    assert "not drawn" in fig_when_data.draw(numbers).get_suptitle()
+
+
 def conditioning(kappas: dict[str, np.ndarray], seeds: dict[str, range]) -> pd.DataFrame:
     """kappas: of a data set, (seeds, depths from 1 on)."""
     rows = [
@@ -149,6 +165,9 @@ def test_lambda_min_is_held_against_that_of_the_same_samples(tmp_path):
     assert numbers.ratio_mean.to_dict() == pytest.approx({4: 0.25, 8: 1})
     assert numbers.seeds.to_dict() == {4: 2, 8: 1} and set(numbers.blocks) == {2}
     assert fig_lambda_min.draw(numbers.reset_index()).axes
+    with h5py.File(path, "a") as file:
+        file["verdict"][2] = "unresolved"  # m = 4
+    assert list(fig_lambda_min.table([path]).width) == [8]  # the other seeds would flatter it
 
 
 def test_diagonal_entries_drawn_by_layers_are_those_of_whole_networks():

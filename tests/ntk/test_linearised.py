@@ -94,6 +94,8 @@ def test_where_the_linearised_ntk_has_the_kappa_of_the_inputs():
         change = kappa(kernel) / kappa(cosines) - 1
         assert abs(change) < 1e-9 if relation == 0 else np.sign(change) == relation
     assert linearised(0.9, RELU).lowers_above(n) == 1  # no mean mode: it lowers any κ
+    for cosine in (0.0, 0.3, 0.9, 0.999):  # no lift: it lowers none
+        assert linearised(cosine, LINEAR).lowers_above(n) == math.inf
 
 
 def test_without_its_mean_relu_has_this_closed_form():

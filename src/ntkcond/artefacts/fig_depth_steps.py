@@ -21,7 +21,8 @@ SPEC = Spec(
 ReLU networks. **(a)** κ against depth L, geometric mean over initialisations, with its 95 % t
 interval. **(b)** The change of κ from one depth to the next, with Welch's 95 % interval. Black: the
 mean over data sets, where no two of them share an initialisation. Each initialisation counts once,
-by its mean of log κ over its blocks. Weights of two depths are independent.
+by its mean of log κ over its blocks. Weights of two depths are independent. Depths with a κ that
+is ∞ or not resolved are left out.
 
 **The paper** says that κ falls with every layer. It has five initialisations.
 """,

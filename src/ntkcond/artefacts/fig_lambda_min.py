@@ -21,7 +21,8 @@ SPEC = Spec(
 λ_min of the NTK of n samples at width m over that at infinite width, against m/n: geometric mean
 over initialisations and blocks, with the 95 % t interval over initialisations. A row for each data
 set, a column for each depth L, a colour for each n. Where curves lie on each other m/n decides;
-where they are shifted by their n it is m alone.
+where they are shifted by their n it is m alone. A point of which a λ_min is not resolved is left
+out.
 
 **The paper** measures at m = 512 only.
 """,
@@ -31,9 +32,11 @@ POINT = ["dataset", "activation", "depth", "n", "width"]
 
 def table(sweep_finite: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, depth, n and width: seeds, blocks; ratio_mean, of λ_min to that of
-    the same samples at infinite width, with its interval. Without what is not resolved."""
+    the same samples at infinite width, with its interval. Without points of which a λ_min is not
+    resolved: the others alone would be too large."""
     rows = sweep_curves.read(sweep_finite)
-    rows = rows[(rows.verdict == "resolved") & (rows.bias == 0)]
+    resolved = (rows.verdict == "resolved").groupby([rows[name] for name in POINT]).transform("all")
+    rows = rows[resolved & (rows.bias == 0)]
     same = ["dataset", "activation", "depth", "n", "block"]
     infinite = rows[np.isinf(rows.width)].set_index(same).lambda_min
     finite = rows[np.isfinite(rows.width)].join(infinite.rename("limit"), on=same, how="inner")

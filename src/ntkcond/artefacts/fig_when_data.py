@@ -22,7 +22,8 @@ linearised NTK of ReLU has the smaller κ (docs/when.md); μ is its mean mode, s
 have norm 1; each set as it is, less its mean sample, and whitened; n/d = 0.1, 0.3, 0.6, with d the
 number of directions that vary; L = 1, 3, 10. A point is at infinite width, a thin line leads to the
 median of the networks of finite width. **(a)** ReLU: by the rule, points are left above or right
-below the crossing. **(b)** ReLU less its mean, which has no mean mode: never above 1.
+below the crossing. **(b)** ReLU less its mean, which has no mean mode: never above 1. Where κ is ∞
+or lost to rounding, as with parallel samples, there is no point; the figure says how many.
 
 **The paper** says that ReLU lowers κ of any data without parallel inputs: all points of (a) would
 be below 1.
@@ -40,7 +41,7 @@ def table(variant: Sequence[Path]) -> pd.DataFrame:
         with read_hdf5(path) as file:
             columns = {name: file[name][:] for name in file}
             columns["variant"] = file["variant"].asstr()[:]
-            columns["kappa_at_width"] = np.median(columns["kappa_at_width"], axis=1)
+            columns["kappa_at_width"] = np.median(columns["kappa_at_width"], axis=1)  # or NaN
             about = {"width": file.attrs["width"], "seeds": len(file.attrs["seeds"])}
         tables.append(pd.DataFrame({"dataset": path.stem, **columns, **about}))
     return pd.concat(tables, ignore_index=True)
@@ -51,6 +52,10 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     """A panel for ReLU, one for ReLU less its mean."""
     figure = style.figure(height=3.2)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    lost = numbers[["input_kappa", *PANELS]].isna().any(axis=1)
+    if lost.any():
+        figure.note(f"{lost.sum()} of {len(numbers)} points are not drawn: κ is ∞ or not resolved")
+    numbers = numbers[~lost]
     place = numbers.input_kappa / numbers.lowers_above
     names = list(numbers.dataset.unique())
     for axes, (column, title) in zip(panels, PANELS.items(), strict=True):

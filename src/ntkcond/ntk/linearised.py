@@ -20,6 +20,7 @@ from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.run.errors import UserError
 
 STEP = 1e-4  # of the angle, in the derivative
+NOISE = 1e-7  # above the error of the derivative: that of a linear network has a lift of 10⁻⁹
 
 
 class Linearised(NamedTuple):
@@ -32,12 +33,16 @@ class Linearised(NamedTuple):
 
     def lowers_above(self, n: int) -> float:
         """κ of the cosines of n samples above which that of the linearised NTK is smaller:
-        1 + n μ/s, with the mean mode μ = k(c) − c k′(c); 1 if it is not above 0.
+        1 + n μ/s, with the mean mode μ = k(c) − c k′(c); 1 if μ is not above 0, ∞ without a lift.
 
-        By Weyl's inequality κ(K) ≤ (n μ + k′ λ_max + s)/(k′ λ_min + s), for every n samples. If
-        the eigenvector of λ_max is 1, both are equal, and κ(K) < κ just there."""
+        By Weyl's inequality κ(K) ≤ (n μ + k′ λ_max + s)/(k′ λ_min + s), for every n samples, which
+        is below λ_max/λ_min just there. If the eigenvector of λ_max is 1, both sides are equal, and
+        below 1 + n μ/s κ(K) is larger. If it is another, κ(K) may be smaller already from
+        (n μ + s)/(k′ λ_min + s) on."""
         mode = self.mean - self.c * self.slope
-        return 1 + n * mode / self.lift if mode > 0 else 1.0
+        if mode < -NOISE:
+            return 1.0
+        return 1 + n * max(mode, 0.0) / self.lift if self.lift > NOISE else math.inf
 
 
 def linearised(c: float, network: MLP) -> Linearised:

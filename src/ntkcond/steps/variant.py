@@ -18,7 +18,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.networks.zero_mean import less_its_mean
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.infinite_width import infinite_width_ntk
+from ntkcond.ntk.infinite_width import UNIT_ROUNDOFF, entry_error, infinite_width_ntk
 from ntkcond.ntk.linearised import linearised, mean_cosine, predicted_kappa
 from ntkcond.run import command
 from ntkcond.run.errors import UserError
@@ -28,6 +28,7 @@ from ntkcond.run.progress import progress
 
 SIZES = (0.1, 0.3, 0.6)  # n/d, d the number of directions that vary
 LEAST = 1e-3  # of the largest variance: directions below do not vary
+CERTAIN = 0.01  # of κ, relative
 RELU = ACTIVATIONS["relu"]
 
 
@@ -37,7 +38,8 @@ def main(arguments: Namespace) -> None:
     a smaller one (`ntkcond.ntk.linearised`). Of ReLU at infinite width kappa, and by its linearised
     NTK predicted_kappa; rest_kappa, without the largest eigenvalue; centred_kappa, of K without the
     mean of its rows and columns; zero_mean_kappa, of ReLU less its mean. And kappa_at_width (rows,
-    seeds)."""
+    seeds). A κ that rounding may change by more than CERTAIN is NaN, as that of parallel samples,
+    which is ∞."""
     a = arguments
     use_threads(a.threads)
     with read_hdf5(a.dataset) as file:
@@ -63,8 +65,10 @@ def main(arguments: Namespace) -> None:
             for size in sizes:
                 some = unit[: round(size * directions)]
                 for depth in a.depths:
+                    stages, longest = MLP(RELU, depth, a.width).rounding_stages(some.shape[1])
+                    error = stages * (longest + 8) * UNIT_ROUNDOFF
                     at_width = [
-                        kappa(empirical_ntk(initial(depth, seed, some.shape[1])(some)))
+                        kappa(empirical_ntk(initial(depth, seed, some.shape[1])(some)), error)
                         for seed in a.seeds
                     ]
                     yield {
@@ -94,30 +98,32 @@ def variants(x: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 def measured(unit: np.ndarray, depth: int) -> dict[str, float]:
     """Of samples of norm 1, at infinite width: the columns of the table."""
-    network = MLP(RELU, depth, math.inf)
-    kernel = infinite_width_ntk(unit, network)
-    low, second, _ = np.linalg.eigvalsh(kernel)[[0, -2, -1]]
-    centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
-    cosine = mean_cosine(unit)
+    features = unit.shape[1]
+    network, linear = (MLP(ACTIVATIONS[name], depth, math.inf) for name in ("relu", "linear"))
+    without_mean = MLP(less_its_mean(RELU), depth, math.inf)
+    kernel, error = infinite_width_ntk(unit, network), entry_error(network, features)
+    means, cosine = kernel.mean(axis=0), mean_cosine(unit)
     return {
         "mean_cosine": cosine,
-        "input_kappa": kappa(unit @ unit.T),
+        "input_kappa": kappa(unit @ unit.T, entry_error(linear, features)),
         "lowers_above": linearised(cosine, network).lowers_above(len(unit)),
-        "kappa": kappa(kernel),
+        "kappa": kappa(kernel, error),
         "predicted_kappa": predicted_kappa(unit, network),
-        "rest_kappa": second / low if low > 0 else math.inf,
-        "centred_kappa": kappa(centred, smallest=1),
+        "rest_kappa": kappa(kernel, error, largest=-2),
+        "centred_kappa": kappa(kernel - means - means[:, None] + means.mean(), error, smallest=1),
         "zero_mean_kappa": kappa(
-            infinite_width_ntk(unit, MLP(less_its_mean(RELU), depth, math.inf))
+            infinite_width_ntk(unit, without_mean), entry_error(without_mean, features)
         ),
     }
 
 
-def kappa(kernel: np.ndarray, smallest: int = 0) -> float:
-    """smallest: how many eigenvalues below it are left out."""
+def kappa(kernel: np.ndarray, error: float, smallest: int = 0, largest: int = -1) -> float:
+    """NaN unless it is known within CERTAIN. error: of an entry, relative to the diagonal's;
+    smallest, largest: of eigenvalues in ascending order, those that count."""
     eigenvalues = np.linalg.eigvalsh(kernel)
-    low, high = eigenvalues[smallest], eigenvalues[-1]
-    return high / low if low > 0 else math.inf
+    low, high = eigenvalues[smallest], eigenvalues[largest]
+    lost = (error + len(kernel) * UNIT_ROUNDOFF) * np.trace(kernel)
+    return high / low if low * CERTAIN > lost else math.nan
 
 
 if __name__ == "__main__":

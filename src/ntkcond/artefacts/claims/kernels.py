@@ -697,14 +697,15 @@ def the_same_with_biases(fig_architectures: Table) -> Findings:
     " at finite width.",
 )  # fmt: skip
 def kappa_of_the_inputs_decides(fig_when_data: Table) -> Findings:
-    for dataset, rows in fig_when_data.groupby("dataset", sort=False):
+    for where, width, rows, note in _on_the_map(fig_when_data):
         above = rows.input_kappa > rows.lowers_above
-        for column, width in (("kappa", "∞"), ("kappa_at_width", f"{rows.width.iloc[0]:g}")):
-            right = (rows[column] < rows.input_kappa) == above
-            yield bounded(
-                f"{title(dataset)}, m = {width}", "share of the cases in which the rule is right",
-                right.mean(), "≥ 0.9", f"{len(rows)} cases, ReLU lowers κ in {sum(above)} by it",
-            )  # fmt: skip
+        for column, m in (("kappa", "∞"), ("kappa_at_width", width)):
+            known = rows[column].notna()
+            if known.any():
+                right = ((rows[column] < rows.input_kappa) == above)[known]
+                words = f"{len(right)} cases, ReLU lowers κ in {above[known].sum()} by it{note}"
+                quantity = "share of the cases in which the rule is right"
+                yield bounded(f"{where}, m = {m}", quantity, right.mean(), "≥ 0.9", words)
 
 
 @CLAIMS.add(
@@ -712,12 +713,23 @@ def kappa_of_the_inputs_decides(fig_when_data: Table) -> Findings:
     "Of the same samples ReLU less its mean never raises κ (`ours-zero-mean`).",
 )  # fmt: skip
 def without_a_mean(fig_when_data: Table) -> Findings:
-    for dataset, rows in fig_when_data.groupby("dataset", sort=False):
-        yield bounded(
-            f"{title(dataset)}, m = ∞", "κ of ReLU less its mean / κ of the inputs",
-            rows.zero_mean_kappa / rows.input_kappa, "< 1",
-            f"with its mean: {interval(rows.kappa / rows.input_kappa)}",
-        )  # fmt: skip
+    for where, _, rows, note in _on_the_map(fig_when_data):
+        known = rows[rows.zero_mean_kappa.notna()]
+        if len(known):
+            yield bounded(
+                f"{where}, m = ∞", "κ of ReLU less its mean / κ of the inputs",
+                known.zero_mean_kappa / known.input_kappa, "≤ 1",
+                f"with its mean: {interval(known.kappa / known.input_kappa)}{note}",
+            )  # fmt: skip
+
+
+def _on_the_map(table: Table) -> Iterator[tuple[str, str, Table, str]]:
+    """Of each data set: its name, width, its rows with a known κ, and a note on the others."""
+    for dataset, rows in table.groupby("dataset", sort=False):
+        known = rows[rows.input_kappa.notna() & rows.kappa.notna()]
+        lost = len(rows) - len(known)
+        note = f"; κ not resolved in {lost} more" if lost else ""
+        yield title(dataset), f"{rows.width.iloc[0]:g}", known, note
 
 
 MANY = 30  # initialisations

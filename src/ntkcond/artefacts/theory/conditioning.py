@@ -28,13 +28,14 @@ ORTHONORMAL = (4, 16, 64)  # numbers of inputs
 GREAT = 3000  # a depth from which the limit is extrapolated
 
 
-def _kappa(kernel: np.ndarray) -> float:
+def kappa(kernel: np.ndarray) -> float:
+    """Of a matrix that is far from singular, (n, n)."""
     low, high = np.linalg.eigvalsh(kernel)[[0, -1]]
     return high / low
 
 
 def _at_infinite_width(x: np.ndarray, depth: int) -> float:
-    return _kappa(infinite_width_ntk(x, MLP(ACTIVATIONS["relu"], depth, math.inf)))
+    return kappa(infinite_width_ntk(x, MLP(ACTIVATIONS["relu"], depth, math.inf)))
 
 
 def _gaussian(draw: int, samples: int = SAMPLES) -> np.ndarray:
@@ -80,7 +81,7 @@ def _at_the_papers_width(words: str, x: np.ndarray) -> Findings:
     kappas = pd.DataFrame(
         {
             name: [
-                _kappa(empirical_ntk(
+                kappa(empirical_ntk(
                     MLP(ACTIVATIONS[name], 1, WIDTH).initial_gradients(seed, FEATURES)(x)
                 ))
                 for seed in SEEDS
@@ -107,7 +108,7 @@ def _orthonormal() -> Findings:
             infinite_width_ntk(x, MLP(ACTIVATIONS["relu"], depth, math.inf)) / (depth + 1)
             for depth in (GREAT // 2, GREAT)
         )
-        limit = _kappa(2 * whole - half)  # an error of order 1/L removed
+        limit = kappa(2 * whole - half)  # an error of order 1/L removed
         yield bounded(
             f"{n} orthonormal inputs, m = ∞, L = {', '.join(map(str, DEPTHS))}", "κ/κ₀, κ₀ = 1",
             kappas, "< 1", f"L → ∞: {short(limit)}; (n + 3)/3 = {short((n + 3) / 3)}",

@@ -168,7 +168,7 @@ def in_phase(phase: str, depths: Sequence[int]) -> np.ndarray:
 
 
 @CLAIMS.add(
-    "ours-phases", "ours; Xiao, Pennington and Schoenholz 2020, of tanh, at infinite width",
+    "ours-phases", "ours; on the phases of Xiao, Pennington and Schoenholz 2020, of tanh, m = ∞",
     "Depth lowers κ in the chaotic phase, to 1; raises it in the ordered one, as χ₁⁻ᴸ/L; and at the"
     " edge between them brings it to a limit, (n + 2)/2 for smooth activations.",
 )  # fmt: skip
