@@ -144,8 +144,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             line = "-" if axes is left else "none"
             axes.plot(rows.depth + moved, mean, linestyle=line, linewidth=0.8, **looks[name])
     left.set_yscale("log")
-    first = numbers.iloc[0]
-    left.set_ylabel(rf"$\kappa$, $n$ = {first.n:g}, $m$ = {first.width:g}")
+    widths = ", ".join(f"{width:g}" for width in sorted(numbers.width.dropna().unique()))
+    left.set_ylabel(rf"$\kappa$, $m$ = {widths}")
     left.set_title(r"(a) $\kappa$ with ReLU")
     right.axhline(0, color="black", linewidth=0.8)
     right.set_ylabel("change from the depth before, %")
@@ -154,9 +154,13 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         axes.set_xlabel("depth $L$")
     seeds = sorted({int(count) for count in numbers.seeds})
     words = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+    sizes = numbers.groupby("dataset", sort=False).n.first()
     keys = [
-        (Line2D([], [], linestyle="none", **looks[name]), title(name) if name != ALL else "mean")
-        for name in numbers.dataset.unique()
+        (
+            Line2D([], [], linestyle="none", **looks[name]),
+            "mean" if name == ALL else f"{title(name)}, $n$ = {n:g}",
+        )
+        for name, n in sizes.items()
     ]
     interval_key = Line2D([], [], color=style.GREY, marker="|", markersize=6, linestyle="none")
     keys.append((interval_key, f"95 % interval, {words} seeds"))

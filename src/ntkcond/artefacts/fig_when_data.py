@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 
 from ntkcond.artefacts import style
 from ntkcond.artefacts.spec import Spec
+from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -58,7 +59,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     numbers = numbers[~lost]
     place = numbers.input_kappa / numbers.lowers_above
     names = list(numbers.dataset.unique())
-    for axes, (column, title) in zip(panels, PANELS.items(), strict=True):
+    for axes, (column, heading) in zip(panels, PANELS.items(), strict=True):
         axes.axhline(1, color="black", linewidth=0.8)
         axes.axvline(1, color="black", linewidth=0.8)
         for i, name in enumerate(names):
@@ -70,15 +71,18 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 if column == "kappa":
                     at_width = rows.kappa_at_width / rows.input_kappa
                     axes.vlines(x, y, at_width, color=colour, linewidth=0.6)
-        axes.set_title(title)
+        axes.set_title(heading)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(r"$\kappa$ of the inputs / (1 + $n\mu/s$)")
     panels[0].set_ylabel(r"$\kappa$ / $\kappa$ of the inputs")
     looks = {"linestyle": "none", "fillstyle": "none"}
     keys = [
-        (Line2D([], [], marker="o", color=style.COLOURS[i % len(style.COLOURS)], **looks), name)
-        for i, name in enumerate(names)
+        (
+            Line2D([], [], marker="o", color=style.COLOURS[i % len(style.COLOURS)], **looks),
+            f"{title(name)}, $n$ = {n.min()} to {n.max()}",
+        )
+        for i, (name, n) in enumerate(numbers.groupby("dataset", sort=False).n)
     ]
     keys += [
         (Line2D([], [], marker=marker, color=style.GREY, **looks), variant)
@@ -87,5 +91,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     widths = sorted({f"{width:g}" for width in numbers.width})
     width = Line2D([], [], color=style.GREY, linewidth=0.6)
     keys.append((width, f"to $m$ = {', '.join(widths)}"))
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=4)
+    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=3)
     return figure
