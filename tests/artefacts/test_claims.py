@@ -1119,7 +1119,7 @@ def test_the_residual_ntk_is_that_of_wide_networks(name, linear):
 def test_the_order_at_the_papers_width_is_that_of_the_seeds(monkeypatch, planted):
     """With planted κ: below without ReLU in all seeds, above it in all, and in some."""
     draws = iter(np.exp(planted * np.array([1.0, 1.1, 0.9, 1.2, 0.8, 0, 0, 0, 0, 0])))
-    monkeypatch.setattr(conditioning, "_kappa", lambda kernel: float(next(draws)))
+    monkeypatch.setattr(conditioning, "kappa", lambda kernel: float(next(draws)))
     monkeypatch.setattr(conditioning, "empirical_ntk", lambda factors: factors)
     (row,) = conditioning._at_the_papers_width("x", np.ones((2, conditioning.FEATURES)))
     assert row.verdict == (HOLDS if planted < 0 else FAILS)
