@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pypdf
 import pytest
-from scipy import stats
+from scipy import special, stats
 
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, style, sweep_panels
+import legible
+from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, interval, style, sweep_panels
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.datasets.registry import title
 from ntkcond.steps import drawing
 from training_table import TRAINING
 
@@ -54,6 +56,9 @@ def angles() -> pd.DataFrame:
 
 
 TABLE = fig2.table(conditioning(), angles())
+THREE_SEEDS = fig2.table(
+    conditioning(), pd.concat([angles(), angles()[angles().seed == 1].assign(min_angle_deg=4)])
+).assign(seeds=3)
 
 
 def row(dataset: str, depth: int = 1, activation: str = "relu") -> pd.Series:
@@ -72,8 +77,29 @@ def test_fig2_has_mean_and_spread_over_seeds_and_blocks():
     assert resolved.kappa_std == pytest.approx(kappas.std(ddof=1))
     assert (resolved.seeds, resolved.blocks, resolved.n, resolved.samples) == (2, 2, 48, 100)
     assert (resolved.min_angle_deg_mean, resolved.kappa_verdict) == (6.5, "resolved")
-    ends = stats.t.interval(0.95, 1, loc=6.5, scale=0.5)  # the standard error of 6 and 7
-    assert (resolved.min_angle_deg_low, resolved.min_angle_deg_high) == pytest.approx(ends)
+    assert np.isnan([resolved.min_angle_deg_low, resolved.min_angle_deg_high]).all()
+    assert resolved.min_angle_deg_std == pytest.approx(np.std([6, 7], ddof=1))
+
+
+def test_intervals_of_bounded_quantities_stay_within_bounds_and_are_ts_where_these_are_far():
+    near = np.array([0.2, 3, 9, 0.5, 1.0])
+    assert stats.t.interval(0.95, 4, near.mean(), stats.sem(near))[0] < 0  # an angle cannot be
+    for values in (near, 180 - near, np.array([0.01, 179, 90])):
+        mean, low, high = interval.within(values, 0, 180)
+        assert 0 < low < mean == values.mean() < high < 180
+    centred = np.array([89.0, 90.5, 91.0, 89.8])
+    mean, low, high = interval.within(centred, 0, 180)
+    ends = stats.t.interval(0.95, 3, centred.mean(), stats.sem(centred))
+    assert [low, high] == pytest.approx(ends, abs=1e-3)
+    # By hand: p = 0.25, standard error 0.05 on the scale of log odds 0.05 / (p (1 - p)).
+    mean, low, high = interval.within(np.array([0.15, 0.25, 0.35]), 0, 1)
+    change = stats.t.ppf(0.975, 2) * 0.1 / np.sqrt(3) / (0.25 * 0.75)
+    assert low == pytest.approx(special.expit(special.logit(0.25) - change))
+    assert high == pytest.approx(special.expit(special.logit(0.25) + change))
+    for few in ([10.0, 12.0], [0.0, 0.0, 0.0], [1.0, np.nan, 2.0]):
+        ends = interval.within(np.array(few), 0, 180)[1:]
+        assert np.isnan(ends).all() or ends == (0, 0)
+    assert np.isnan(interval.t_interval(np.array([1.0, 2.0]))[1:]).all()
 
 
 def test_fig2_never_averages_infinity_or_a_bound_into_kappa():
@@ -108,9 +134,9 @@ def test_fig2_draws_infinite_kappas_in_their_band_and_nowhere_else():
     curves = [line for line in band.lines if len(line.get_xdata())]
     assert len(curves) == 4  # synthetic and mnist, ReLU and linear
     assert all(list(line.get_xdata()) == list(DEPTHS) for line in curves)
-    arrows = [text for text in kappa_axes.texts if text.arrow_patch]
-    assert len(arrows) == 12  # mine and mnist, ReLU and linear, three depths
-    assert {text.xy[1] for text in arrows} == {1e13}
+    bounds = [line for line in kappa_axes.lines if line.get_marker() == "^"]
+    assert sum(len(line.get_xdata()) for line in bounds) == 12  # two sets and activations, 3 depths
+    assert {height for line in bounds for height in line.get_ydata()} == {1e13}
     for line in kappa_axes.lines:
         drawn = np.asarray(line.get_ydata(), dtype=float)
         assert not np.isinf(drawn).any()
@@ -173,25 +199,72 @@ def test_fig2_of_one_verdict_alone_is_drawn(tmp_path, dataset):
     fig2.draw(one_point).save(tmp_path / "fig2.png")
 
 
-def test_fig2_has_room_for_the_words_of_the_papers_five_sets():
-    sizes = {
-        "synthetic": 2000, "mnist": 60_000, "fashion_mnist": 60_000, "svhn": 73_257,
-        "librispeech": 50_000,
-    }  # fmt: skip
+PAPERS_SETS = {
+    "synthetic": 2000, "mnist": 60_000, "fashion_mnist": 60_000, "svhn": 73_257,
+    "librispeech": 50_000,
+}  # fmt: skip
+
+
+def of_papers_sets() -> pd.DataFrame:
     of_one = TABLE[TABLE.dataset == "digits"]
-    paper = [
+    sets = [
         of_one.assign(dataset=name, samples=samples, n=512, blocks=samples // 512)
-        for name, samples in sizes.items()
+        for name, samples in PAPERS_SETS.items()
     ]
-    drawn = fig2.draw(pd.concat(paper))
-    with style.look():
-        drawn.canvas.draw()
-        (legend,) = drawn.legends
-        assert "LibriSpeech: 50,000 samples in 97 blocks of 512" in [
-            text.get_text() for text in legend.get_texts()
-        ]
-        box, page = legend.get_window_extent(), drawn.bbox
-    assert (page.x0 <= box.x0) and (box.x1 <= page.x1)
+    return pd.concat(sets, ignore_index=True)
+
+
+def of_activations(*names: str) -> pd.DataFrame:
+    """Each with its own κ and angles."""
+    curves = [
+        TABLE[TABLE.activation == "relu"].assign(
+            activation=name,
+            kappa_mean=TABLE.kappa_mean * (1 + i),
+            min_angle_deg_mean=TABLE.min_angle_deg_mean + i,
+        )
+        for i, name in enumerate(names)
+    ]
+    return pd.concat(curves, ignore_index=True).sort_values("dataset", kind="stable")
+
+
+def test_curves_of_figure_2_differ_whatever_its_data_sets_and_activations():
+    many = pd.concat(
+        [TABLE[TABLE.dataset == "digits"].assign(dataset=f"set_{i}") for i in range(12)]
+    )
+    for numbers in (TABLE, many, of_activations("relu", "linear", "gelu", "tanh", "sigmoid")):
+        figure = fig2.draw(numbers)
+        for axes in figure.axes[::3]:  # of min φ
+            curves = [line for line in axes.lines if line.get_marker() not in ("None", "_")]
+            looks = {
+                (line.get_color(), line.get_marker(), line.get_markerfacecolor()) for line in curves
+            }
+            assert len(looks) == len(curves) > 1
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        shown = map(title, numbers.dataset.unique())
+        if numbers.activation.nunique() > 2:
+            assert {"ReLU", "linear", "GELU", "tanh", "sigmoid"} <= set(names)
+            titles = [axes.get_title(loc="left") for axes in figure.axes]
+            assert all(f"{name}: separation" in titles for name in shown)
+        else:
+            assert all(f"{name}, 100 samples" in names for name in shown)
+
+
+def test_figure_2_says_why_kappa_is_infinite_where_samples_repeat(caplog):
+    repeated = fig2.table(conditioning(), angles().assign(duplicate_rows=22, zero_rows=1))
+    figure = fig2.draw(repeated[repeated.dataset == "synthetic"])
+    words = " ".join(figure.legends[0].get_title().get_text().split())
+    assert "of 100 samples 22 repeat another, 1 are zero" in words
+    assert "distinct: true" in words
+    assert "synthetic: 22 samples repeat another, 1 are zero" in caplog.text
+    assert "datasets.synthetic.distinct: true" in caplog.text
+
+
+def test_two_initialisations_are_points_not_an_interval():
+    figure = fig2.draw(TABLE[TABLE.dataset == "digits"])
+    ends = [line for line in figure.axes[0].lines if line.get_marker() == "_"]
+    assert sorted({line.get_ydata()[0] for line in ends}) == [5, 6]  # at depth 0
+    assert not figure.axes[0].collections
+    assert any("each initialisation" in t.get_text() for t in figure.legends[0].get_texts())
 
 
 # Made by hand, with verdicts that small data have not; other figures are drawn from small results.
@@ -259,6 +332,65 @@ def test_a_picture_names_the_data_sets_that_are_missing(tmp_path, ran, name):
     words = pypdf.PdfReader(tmp_path / "a.pdf").pages[0].extract_text()
     note = "Missing: SVHN, mine_, whose raw files were not available."
     assert note in " ".join(words.split())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_picture_explains_itself(ran, name):
+    numbers = numbers_of(name, ran)
+    drawn = importlib.import_module(f"ntkcond.artefacts.{name}").draw(numbers)
+    assert not legible.faults(drawn, numbers)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        of_papers_sets(),
+        of_activations("relu", "linear", "gelu", "tanh", "sigmoid"),
+        *(TABLE[TABLE.dataset == name] for name in TABLE.dataset.unique()),
+        pd.concat([TABLE.assign(depth=TABLE.depth + 10 * i) for i in range(10)]),
+    ],
+    ids=["the paper's sets", "activations", *TABLE.dataset.unique(), "30 depths"],
+)
+def test_figure_2_explains_itself_whatever_it_shows(numbers):
+    assert not legible.faults(fig2.draw(numbers), numbers)
+
+
+def _without_entry(figure: style.Picture, word: str) -> None:
+    (legend,) = figure.legends
+    for text in legend.get_texts():
+        if word in text.get_text():
+            text.set_text("")
+
+
+PLANTED = {
+    "colour": lambda figure: _without_entry(figure, "digits"),
+    "a shade": lambda figure: [_without_entry(figure, "shade"), _without_entry(figure, "band")],
+    "hollow": lambda figure: [_without_entry(figure, "linear"), _without_entry(figure, "bound")],
+    "marker '^'": lambda figure: _without_entry(figure, "triangle"),
+    "a band": lambda figure: _without_entry(figure, "band"),
+    "an arrow": lambda figure: figure.axes[0].annotate("", (1, 5), (1, 9), arrowprops={}),
+    "dashes dotted": lambda figure: figure.axes[0].plot([0, 1], [5, 9], ":"),
+    "bars": lambda figure: figure.axes[0].vlines([0, 1], 5, 9),
+    "leaves the page": lambda figure: figure.text(0.99, 0.5, "a long word", in_layout=False),
+    "no whole number": lambda figure: figure.axes[0].set_xticks([0, 0.5, 1]),
+    "no number": lambda figure: figure.axes[0].set_xticks([]),
+    "only number": lambda figure: figure.axes[0].set_yticks([5]),
+    "third of it": lambda figure: figure.axes[0].set_yticks([5, 5.5]),
+    "into each other": lambda figure: figure.axes[0].set_yticks([5, 5.05, 9]),
+    "width is not said": lambda figure: figure.legends[0].set_title("n = 1; 2 initialisations"),
+    "seeds is not said": lambda figure: [
+        figure.legends[0].set_title("$m$ = 512"), _without_entry(figure, "initialisation"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_what_a_picture_does_not_explain_is_noticed(fault):
+    figure = fig2.draw(THREE_SEEDS)
+    assert not legible.faults(figure, THREE_SEEDS)
+    with style.look():
+        PLANTED[fault](figure)
+    assert any(fault in words for words in legible.faults(figure, THREE_SEEDS))
 
 
 def test_colours_differ_in_lightness_along_depth():

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ntkcond.artefacts import interval, style, sweep_curves, sweep_panels
@@ -14,6 +13,7 @@ from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.run.progress import log
 
 SPEC = Spec(
     title="Figure 2, separation and conditioning against depth",
@@ -25,8 +25,9 @@ SPEC = Spec(
 **(a)** The smallest angle φ between the gradients of any two samples of a data set, against depth
 L; mean over initialisations, shade: its 95 % t interval. **(b)** The condition number κ of the
 NTK of n samples; mean of the resolved κ over initialisations and blocks of n samples, shade: the
-middle 68 % of all. κ = ∞ is drawn in a band of its own, a lower bound as an arrow. ReLU networks:
-filled markers, solid lines. Linear networks: hollow markers, dashed lines. Thin lines: the same
+middle 68 % of all. κ = ∞ is drawn in a band of its own, a lower bound as a hollow triangle. ReLU
+networks: filled markers, solid lines. Linear networks: hollow markers, dashed lines. With more than
+two activations each data set has panels of its own. Thin lines: the same
 samples at infinite width, where that is known: for homogeneous activations (ReLU, ReLU², linear)
 and for inputs of norm 1. L = 0 is the linear model.
 
@@ -75,18 +76,26 @@ def table(
     `mixed`; kappa_grade: the weakest of their grades (`ntkcond.ntk.spectrum`); resolved, singular,
     unresolved: how many. nonzero_kappa_mean: of linear networks, the
     non-zero spectrum. min_angle_deg_mean: over seeds, of all samples, with _low and _high, its 95 %
-    t interval. std: of a sample (n − 1); it and intervals are empty for a single one. infinite_*,
+    interval (`ntkcond.artefacts.interval.within`), empty for fewer than three, and _std. std: of a
+    sample (n − 1), empty for a single one. infinite_*,
     where the files of a sweep at infinite width are given: kappa_mean, kappa_verdict and
     min_angle_deg of the same blocks at infinite width."""
     kappas = pd.DataFrame([
         {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
         for curve, rows in conditioning.groupby(CURVE, sort=False)
     ])  # fmt: skip
+    for row in angles.drop_duplicates("dataset").itertuples():
+        if row.duplicate_rows or row.zero_rows:
+            log.warning(
+                "%s: %d samples repeat another, %d are zero: κ = ∞ where a block has them; to leave"
+                " them out, set datasets.%s.distinct: true",
+                row.dataset, row.duplicate_rows, row.zero_rows, row.dataset,
+            )  # fmt: skip
     minima = pd.DataFrame(
         [
             {
                 **dict(zip(CURVE, curve, strict=True)),
-                **interval.t_interval_columns("min_angle_deg", rows.min_angle_deg),
+                **interval.angle_columns("min_angle_deg", rows.min_angle_deg),
                 "duplicate_rows": rows.duplicate_rows.iloc[0],
                 "zero_rows": rows.zero_rows.iloc[0],
             }
@@ -103,78 +112,106 @@ def table(
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """Two panels: min φ, and κ on a log axis with a band of its own for κ = ∞."""
-    curves = numbers.groupby(CURVE[:2], sort=False)
-    datasets = list(numbers.dataset.unique())
-    lanes = list(numbers[numbers.singular > 0].groupby(CURVE[:2], sort=False).groups)
-    figure = style.figure(height=2.7 + 0.13 * len(datasets))
-    ((angles, kappas, band),) = sweep_panels.rows_with_band(figure, [len(lanes)])
-    for (dataset, activation), curve in curves:
-        look = _look(datasets.index(dataset), activation)
-        _draw_angles(angles, curve, look)
-        _draw_kappas(kappas, curve, look)
-        if (dataset, activation) in lanes:
-            lane = lanes.index((dataset, activation))
-            sweep_panels.draw_in_band(band, lane, curve.depth[curve.singular > 0], look)
-    _finish(angles, kappas, band, numbers)
-    _legend(figure, numbers)
+    """A row of two panels, min φ, and κ on a log axis with a band of its own for κ = ∞, for all
+    data sets; for each one where there are more than two activations."""
+    rows = _rows(numbers)
+    infinite = [some[some.singular > 0].groupby(CURVE[:2], sort=False).groups for some in rows]
+    figure = style.figure(height=2.7 if len(rows) == 1 else 2.5 * len(rows))
+    panels = sweep_panels.rows_with_band(figure, [len(curves) for curves in infinite])
+    looks = _looks(numbers)
+    for (angles, kappas, band), curves, some in zip(panels, map(list, infinite), rows, strict=True):
+        for names, curve in some.groupby(CURVE[:2], sort=False):
+            look = looks[names]
+            sweep_panels.draw_angle(angles, "depth", curve, look)
+            sweep_panels.draw_limit(angles, curve.depth, curve.infinite_min_angle_deg, look)
+            _draw_kappas(kappas, curve, look)
+            if names in curves:
+                lane = curves.index(names)
+                sweep_panels.draw_in_band(band, lane, curve.depth[curve.singular > 0], look)
+        _finish(angles, kappas, band, some)
+        if len(rows) > 1:
+            sets = ", ".join(map(title, some.dataset.unique()))
+            angles.set_title(f"{sets}: separation")
+            band.set_title("conditioning")
+    entries = _entries(numbers, looks)
+    if any(map(len, infinite)):
+        entries.append(sweep_panels.key_of_band())
+    figure.key(*entries, about=style.conditions(numbers, _repeats(numbers)))
     return figure
 
 
-def _look(position: int, activation: str) -> dict:
-    """A colour and marker for each data set, dashes and filling for each activation."""
-    look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
-    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}
+def _rows(numbers: pd.DataFrame) -> list[pd.DataFrame]:
+    """What shares panels: curves that colours, markers and dashes tell apart."""
+    datasets = list(numbers.dataset.unique())
+    together = 1 if numbers.activation.nunique() > 2 else len(style.COLOURS)
+    groups = [datasets[i : i + together] for i in range(0, len(datasets), together)]
+    return [numbers[numbers.dataset.isin(group)] for group in groups]
 
 
-def _draw_angles(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    sweep_panels.draw_angle(axes, "depth", curve, look)
-    axes.plot(curve.depth, curve.infinite_min_angle_deg, **sweep_panels.limit(look))
+def _looks(numbers: pd.DataFrame) -> dict[tuple[str, str], dict]:
+    """Of each curve. Colour and marker are the data set's, dashes and filling the activation's; of
+    more than two activations the activation has them all."""
+    activations = list(numbers.activation.unique())
+    by = list(numbers.dataset.unique()) if len(activations) < 3 else activations
+    looks = {}
+    for names in numbers.groupby(CURVE[:2], sort=False).groups:
+        position = by.index(names[0] if len(activations) < 3 else names[1])
+        colour = style.COLOURS[position % len(style.COLOURS)]
+        looks[names] = sweep_panels.of_activation(names[1], colour)
+        looks[names]["marker"] = style.MARKERS[position % len(style.MARKERS)]
+    return looks
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    """Means of resolved κ; above them, an arrow from the bound of those that are larger still."""
-    infinite = dict.fromkeys(["kappa_mean", "kappa_q84", "infinite_kappa_mean"], np.inf)
-    finite = curve.replace(infinite, np.nan)
-    axes.plot(curve.depth, finite.infinite_kappa_mean, **sweep_panels.limit(look))
+    """Means of resolved κ; a bound of those that are larger still."""
+    finite = curve.replace(dict.fromkeys(["kappa_mean", "kappa_q84"], np.inf), np.nan)
+    sweep_panels.draw_limit(axes, curve.depth, curve.infinite_kappa_mean, look)
     axes.plot(curve.depth, finite.kappa_mean, **look)
-    style.shade(axes, curve.depth, finite.kappa_q16, finite.kappa_q84, look["color"])
-    for row in curve[curve.unresolved > 0].itertuples():
-        lower = row.depth, row.kappa_lower_bound
-        axes.plot(*lower, **{**look, "marker": "_", "markersize": 6})
-        arrow = {"arrowstyle": "<-", "color": look["color"], "linewidth": 0.9}
-        axes.annotate("", lower, (0, 9), textcoords="offset points", arrowprops=arrow)
+    low, high = finite.kappa_q16, finite.kappa_q84
+    style.shade(axes, curve.depth, low, high, look["color"], sweep_panels.SPREAD)
+    lost = curve[curve.unresolved > 0]
+    sweep_panels.draw_bound(axes, lost.depth, lost.kappa_lower_bound, look["color"])
 
 
 def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> None:
-    depths = sorted(numbers.depth.unique())
-    step = 1 if len(depths) <= 12 else -(-len(depths) // 10)
-    sizes = " or ".join(f"{n:,}" for n in sorted(numbers.n.unique()))
     for axes in (angles, kappas):
-        axes.set_xlabel("depth $L$ (hidden layers)")
-        axes.set_xticks(depths[::step])
+        style.depth_axis(axes, numbers.depth)
     angles.set_ylabel("smallest gradient angle\n" r"$\min\,\phi$ over all pairs (degrees)")
     angles.set_ylim(bottom=0)
     angles.set_title("(a) separation")
-    kappas.set_ylabel("NTK condition number\n" rf"$\kappa$ of $n$ = {sizes} samples")
+    kappas.set_ylabel(
+        "NTK condition number\n" rf"$\kappa$ of $n$ = {style.span(numbers.n)} samples"
+    )
     sweep_panels.log_decades(kappas, numbers[["kappa_mean", "kappa_lower_bound"]])
     band.set_title("(b) conditioning")
 
 
-def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
-    """A column for the data sets, one for the activations and infinite width."""
-    left, right = [], []
-    for position, row in enumerate(numbers.drop_duplicates("dataset").itertuples()):
-        marker = Line2D([], [], **{**_look(position, "relu"), "linestyle": "none"})
-        blocks = f"{row.blocks} {'block' if row.blocks == 1 else 'blocks'} of {row.n:,}"
-        left.append((marker, f"{title(row.dataset)}: {row.samples:,} samples in {blocks}"))
-    for activation in numbers.activation.unique():
-        look = sweep_panels.of_activation(activation, style.GREY) | {"marker": style.MARKERS[0]}
-        right.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
-    if numbers.infinite_min_angle_deg.notna().any():
-        right.append(sweep_panels.key_of_limit())
-    left += [(Line2D([], [], linestyle="none"), "")] * (len(right) - len(left))
-    figure.legend(
-        *zip(*left, *right, strict=True), loc="outside lower center", ncols=2, columnspacing=1.0,
-        handlelength=1.6, handletextpad=0.4,
-    )  # fmt: skip
+def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
+    """Of the legend: data sets, then activations."""
+    by_activation = numbers.activation.nunique() > 2
+    entries = []
+    for row in numbers.drop_duplicates("dataset").itertuples():
+        marker = Line2D([], [], **{**looks[row.dataset, row.activation], "linestyle": "none"})
+        marker.set_markerfacecolor(marker.get_color())
+        if not by_activation:
+            entries.append((marker, f"{title(row.dataset)}, {row.samples:,} samples"))
+    for row in numbers.drop_duplicates("activation").itertuples():
+        look = looks[row.dataset, row.activation]
+        if not by_activation:
+            look = sweep_panels.of_activation(row.activation, style.GREY)
+            look["marker"] = style.MARKERS[0]
+        entries.append((Line2D([], [], **look), ACTIVATIONS[row.activation].title))
+    return entries
+
+
+def _repeats(numbers: pd.DataFrame) -> str:
+    """Of repeated and zero samples: why κ is ∞."""
+    words = []
+    for row in numbers.drop_duplicates("dataset").itertuples():
+        if row.duplicate_rows > 0 or row.zero_rows > 0:
+            words.append(
+                f"{title(row.dataset)}: of {row.samples:,} samples {row.duplicate_rows:.0f} repeat"
+                f" another, {row.zero_rows:.0f} are zero: the NTK of a block with such samples is"
+                r" singular, $\kappa = \infty$; the setting distinct: true leaves them out"
+            )
+    return "; ".join(words)

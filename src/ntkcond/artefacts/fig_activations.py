@@ -38,7 +38,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     activations = numbers.groupby("activation", sort=False)
     columns = min(3, len(activations))
     rows = -(-len(activations) // columns)
-    figure = style.figure(height=0.35 + 2.0 * rows)
+    figure = style.figure(height=2.1 * rows)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in panels.flat[len(activations) :]:
         axes.set_visible(False)
@@ -51,5 +51,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         axes.set_xlabel(r"$\theta_\mathrm{in}$ (degrees)")
     for axes in panels[:, 0]:
         axes.set_ylabel(r"gradient angle $\phi$" "\n" r"(degrees), $m \to \infty$")
-    style.key_below(figure, panels[0, 0])
+    figure.key()
     return figure

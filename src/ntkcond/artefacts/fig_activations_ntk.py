@@ -40,14 +40,10 @@ def table(sweep_activations: Sequence[Path]) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of two panels for each data set, a colour and marker for each activation; thin, without
     markers: infinite width."""
-    figure, panels = sweep_panels.draw_rows(numbers, (0.6, 2.3), _curves)
+    figure, panels = sweep_panels.draw_rows(numbers, 2.3, _curves)
     for axes in panels[-1]:
-        axes.set_xlabel("depth $L$ (hidden layers)")
-    panels[0, 0].plot([], [], color=style.GREY, linewidth=0.7, label=r"$m \to \infty$")
-    if (numbers.unresolved > 0).any():
-        bound = {"color": style.GREY, "marker": "^", "markerfacecolor": "white"}
-        panels[0, 0].plot([], [], linestyle="none", label=r"lower bound on $\kappa$", **bound)
-    style.key_below(figure, panels[0, 0], columns=4)
+        style.depth_axis(axes, numbers.depth)
+    figure.key(about=style.conditions(numbers))
     return figure
 
 
@@ -56,13 +52,12 @@ def _curves(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
         curve = rows[rows.activation == name].sort_values("depth")
         finite, limit = curve[np.isfinite(curve.width)], curve[np.isinf(curve.width)]
         if len(curve):
-            look, thin = {"color": colour, "marker": marker}, {"color": colour, "linewidth": 0.7}
+            look = {"color": colour, "marker": marker}
+            thin = sweep_panels.limit(look)
             sweep_panels.draw_angle(left, "depth", finite, {**look, "label": activation.title})
             sweep_panels.draw_kappa(right, "depth", finite, look)
             sweep_panels.draw_angle(left, "depth", limit, thin)
             sweep_panels.draw_kappa(right, "depth", limit, thin)
-    for axes in (left, right):
-        axes.set_xticks(sorted(rows.depth.unique()))
 
 
 def _looks() -> Iterator[tuple[str, str]]:

@@ -39,14 +39,12 @@ linear: hollow, dashed. All have L hidden layers of the same width with the pape
 that biases may change its results.
 """,
 )
-MARKERS = [*(m for m in style.MARKERS if m != "^"), "*"]  # the triangle is a lower bound
 POINT = ["dataset", "architecture", "activation", "depth"]
 
 
 def table(architecture: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, network, activation and depth: width, weights, n, the columns of κ
-    of `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds and blocks with its 95 % t
-    interval."""
+    of `ntkcond.artefacts.fig2.table`, those of min_angle_deg over seeds and blocks."""
     records = []
     for path in architecture:
         with read_hdf5(path) as file:
@@ -61,7 +59,7 @@ def table(architecture: Sequence[Path]) -> pd.DataFrame:
                 **dict(zip(POINT, point, strict=True)),
                 "weights": first.weights,
                 **kappa_columns(group.assign(nonzero_kappa=np.nan)),
-                **interval.t_interval_columns("min_angle_deg", angles),
+                **interval.angle_columns("min_angle_deg", angles),
             })  # fmt: skip
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")
 
@@ -76,12 +74,10 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             look = _look(names.index(name), activation)
             sweep_panels.draw_angle(left, "depth", curve, look)
             sweep_panels.draw_kappa(right, "depth", curve, look)
-        for axes in (left, right):
-            axes.set_xticks(sorted(rows.depth.unique()))
 
-    figure, panels = sweep_panels.draw_rows(numbers, (0.7, 2.4), curves)
+    figure, panels = sweep_panels.draw_rows(numbers, 2.4, curves)
     for axes in panels[-1]:
-        axes.set_xlabel("depth $L$ (hidden layers)")
+        style.depth_axis(axes, numbers.depth)
     keys = [
         (Line2D([], [], **{**_look(i, "relu"), "linestyle": "none"}), ARCHITECTURES.get(name, name))
         for i, name in enumerate(names)
@@ -89,10 +85,10 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for activation in numbers.activation.unique():
         look = sweep_panels.of_activation(activation, style.GREY)
         keys.append((Line2D([], [], marker="o", **look), ACTIVATIONS[activation].title))
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=4)
+    figure.key(*keys, about=style.conditions(numbers))
     return figure
 
 
 def _look(position: int, activation: str) -> dict:
     look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
-    return {**look, "marker": MARKERS[position % len(MARKERS)]}
+    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}

@@ -127,7 +127,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     left, right = figure.subplots(1, 2)
     names = [name for name in numbers.dataset.unique() if name != ALL]
     looks = {
-        name: {"color": style.COLOURS[i % 6], "marker": style.MARKERS[i % len(style.MARKERS)]}
+        name: {"color": style.COLOURS[i % 6], "marker": style.MARKERS[i % 6]}
         for i, name in enumerate(names)
     } | {ALL: {"color": "black", "marker": "*"}}
     together = len(looks) if ALL in set(numbers.dataset) else len(names)
@@ -140,29 +140,22 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         ):
             if axes is left and name == ALL:
                 continue
-            axes.vlines(rows.depth + moved, low, high, color=looks[name]["color"], linewidth=0.8)
+            colour = looks[name]["color"]
+            style.bars(axes, rows.depth + moved, low, high, colour, "bar: 95 % interval")
             line = "-" if axes is left else "none"
             axes.plot(rows.depth + moved, mean, linestyle=line, linewidth=0.8, **looks[name])
     left.set_yscale("log")
-    widths = ", ".join(f"{width:g}" for width in sorted(numbers.width.dropna().unique()))
-    left.set_ylabel(rf"$\kappa$, $m$ = {widths}")
+    left.set_ylabel(r"NTK condition number $\kappa$")
     left.set_title(r"(a) $\kappa$ with ReLU")
     right.axhline(0, color="black", linewidth=0.8)
     right.set_ylabel("change from the depth before, %")
     right.set_title("(b) change with depth")
     for axes in (left, right):
-        axes.set_xlabel("depth $L$")
-    seeds = sorted({int(count) for count in numbers.seeds})
-    words = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
-    sizes = numbers.groupby("dataset", sort=False).n.first()
+        style.depth_axis(axes, numbers.depth)
     keys = [
-        (
-            Line2D([], [], linestyle="none", **looks[name]),
-            "mean" if name == ALL else f"{title(name)}, $n$ = {n:g}",
-        )
-        for name, n in sizes.items()
+        (Line2D([], [], linestyle="none", **look), "mean" if name == ALL else title(name))
+        for name, look in looks.items()
+        if name in set(numbers.dataset)
     ]
-    interval_key = Line2D([], [], color=style.GREY, marker="|", markersize=6, linestyle="none")
-    keys.append((interval_key, f"95 % interval, {words} seeds"))
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=3)
+    figure.key(*keys, about=style.conditions(numbers[numbers.dataset != ALL]))
     return figure

@@ -120,7 +120,7 @@ def _geometric_mean(values: np.ndarray) -> float:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of two panels for each data set; darker with depth, dashed: the bound where known."""
     datasets = numbers.groupby("dataset", sort=False)
-    figure = style.figure(height=0.5 + 2.4 * len(datasets))
+    figure = style.figure(height=2.4 * len(datasets))
     panels = figure.subplots(len(datasets), len(TITLES), squeeze=False, sharey="row")
     for row, (dataset, rows) in zip(panels, datasets, strict=True):
         for axes, (rule, words) in zip(row, TITLES.items(), strict=True):
@@ -128,21 +128,20 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             for depth, colour in style.depth_colours_of(numbers.depth).items():
                 curve = curves[curves.depth == depth]
                 axes.plot(curve.step, curve.residual, color=colour, label=f"$L$ = {depth}")
-                axes.plot(curve.step, curve.linearised, ":", color=colour, linewidth=0.8)
+                constant = {"linestyle": ":", "label": "dotted: were the NTK constant"}
+                axes.plot(curve.step, curve.linearised, color=colour, linewidth=0.8, **constant)
                 curve = curve[curve.verdict == "resolved"]
-                axes.plot(curve.step, curve.bound, "--", color=colour, linewidth=0.8)
+                if len(curve):
+                    bound = {"linestyle": "--", "label": r"dashed: bound by $\kappa$"}
+                    axes.plot(curve.step, curve.bound, color=colour, linewidth=0.8, **bound)
             axes.set_yscale("log")
             axes.set_ylim(max(1e-4, 0.5 * curves.residual.min()), 1.3)
-            axes.set_title(words)
+            axes.set_title(f"{title(dataset)}: {words}")
             axes.set_xlabel("steps of gradient descent")
             place = {"x": 0.03, "y": 0.04, "transform": axes.transAxes, "fontsize": 7}
             axes.text(s=_without_bound(curves), color=style.GREY, **place)
-        sizes = f"$n$ = {rows.n.iloc[0]}, $m$ = {rows.width.iloc[0]}"
-        row[0].set_ylabel(f"{title(dataset)}, {sizes}\nresidual, relative")
-    if (numbers.verdict == "resolved").any():
-        panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.8, label="bound")
-    panels[0, 0].plot([], [], ":", color=style.GREY, linewidth=0.8, label="constant NTK")
-    style.key_below(figure, panels[0, 0], columns=4)
+        row[0].set_ylabel("residual, relative to the start")
+    figure.key(about=style.conditions(numbers))
     return figure
 
 

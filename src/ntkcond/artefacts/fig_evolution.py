@@ -1,5 +1,6 @@
 """The NTK in the course of gradient descent: how far it stays the one at the start."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ SPEC = Spec(
     caption="""
 The NTK Kₜ in the course of full-batch gradient descent on the square loss, the learning rate 1 over
 the largest eigenvalue of K₀; the data are those of ``fig_descent``. A colour for each depth; mean
-over initialisations (of all but the angle and the alignment the geometric mean), shade: its 95 % t
+over initialisations (of all but the angle and the alignment the geometric mean), shade: its 95 %
 interval. **Above**, at the data set's own width, against the step: the change ‖Kₜ − K₀‖/‖K₀‖; κ of
 Kₜ; the smallest angle between gradients; the centred alignment of Kₜ with the labels (Cortes, Mohri
 and Rostamizadeh 2012), 1 where Kₜ is their product. **Below**, at the last step, against the width:
@@ -50,6 +51,10 @@ BELOW = {
 }
 POWERS = ("change", "linearised_error")
 LOG = ("change", "kappa", "kappa_ratio", "linearised_error")
+MEANS = dict.fromkeys(LOG, interval.geometric) | {
+    "min_angle_deg": functools.partial(interval.within, lowest=0, highest=180),
+    "alignment": functools.partial(interval.within, lowest=-1, highest=1),
+}
 
 
 def table(descent_widths: Sequence[Path]) -> pd.DataFrame:
@@ -66,8 +71,7 @@ def table(descent_widths: Sequence[Path]) -> pd.DataFrame:
         row = dict(zip([*CURVE, "step"], point, strict=True))
         row |= {"own_width": first.own_width, "n": first.n, "seeds": len(group)}
         for name in dict.fromkeys((*ABOVE, *BELOW)):
-            mean = interval.geometric if name in LOG else interval.t_interval
-            row |= interval.columns(name, mean(group[name].to_numpy()))
+            row |= interval.columns(name, MEANS[name](group[name].to_numpy()))
         rows.append(row)
     numbers = pd.DataFrame(rows)
     last = runs[runs.step == runs.groupby("dataset").step.transform("max")]
@@ -122,7 +126,7 @@ def _runs(path: Path) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """Two rows of panels for each data set: against the step, and against the width."""
     datasets = numbers.groupby("dataset", sort=False)
-    figure = style.figure(height=0.5 + 3.6 * len(datasets), width=7.2)
+    figure = style.figure(height=3.6 * len(datasets), width=7.2)
     panels = figure.subplots(2 * len(datasets), len(ABOVE), squeeze=False)
     colours = style.depth_colours_of(numbers.depth)
     for (dataset, rows), above, below in zip(datasets, panels[::2], panels[1::2], strict=True):
@@ -130,11 +134,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         at_end = rows[rows.step == rows.step.max()]
         _row(above, of_steps, "step", ABOVE, colours)
         _row(below, at_end, "width", BELOW, colours)
-        first = rows.iloc[0]
-        width = of_steps.width.iloc[0]
-        above[0].set_title(f"{title(dataset)}, $n$ = {first.n}, $m$ = {width}")
+        above[0].set_title(f"{title(dataset)}, $m$ = {of_steps.width.iloc[0]}")
         below[0].set_title(f"after {rows.step.max()} steps")
-    style.key_below(figure, panels[0, 0])
+    figure.key(about=style.conditions(numbers))
     return figure
 
 
@@ -145,7 +147,7 @@ def _row(panels: Sequence[Axes], rows: pd.DataFrame, x: str, words: dict, colour
             low, high = curve[f"{name}_low"], curve[f"{name}_high"]
             axes.plot(curve[x], curve[f"{name}_mean"], color=colour, label=f"$L$ = {depth}",
                       marker="o" if x == "width" else None)  # fmt: skip
-            style.shade(axes, curve[x], low, high, colour)
+            style.shade(axes, curve[x], low, high, colour, "shade: 95 % interval of the mean")
         axes.set_ylabel(label)
         if x == "width":
             style.sizes_axis(axes, rows.width)

@@ -69,11 +69,12 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for theta, colour in style.depth_colours_of(angles.theta_in_deg).items():
         curve = angles[angles.theta_in_deg == theta]
         left.plot(curve.depth, curve.value, color=colour, label=f"{theta:g}°")
-    left.axhline(angles.limit.iloc[0], color="black", linestyle="--", linewidth=0.8)
+    limit = {"color": "black", "linestyle": "--", "label": r"$\arccos(1/4)$"}
+    left.axhline(angles.limit.iloc[0], linewidth=0.8, **limit)
     left.set_ylabel(r"gradient angle $\phi$ (degrees)")
     left.set_title(r"(a) $\phi \to \arccos(1/4)$")
     for (n, curve), colour in zip(kappas.groupby("n"), style.COLOURS, strict=False):
-        right.plot(curve.depth, curve.value, color=colour, label=f"$n$ = {n}")
+        right.plot(curve.depth, curve.value, color=colour, label=f"$n$ = {n:g}")
         right.axhline(curve.limit.iloc[0], color=colour, linestyle="--", linewidth=0.8)
         right.axhline(curve.paper_limit.iloc[0], color=colour, linestyle=":", linewidth=0.8)
     right.plot([], [], "--", color="black", linewidth=0.8, label="$(n+3)/3$")

@@ -59,7 +59,7 @@ def table(sweep_finite: Sequence[Path]) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row for each data set, a column for each depth."""
     names, depths = numbers.dataset.unique(), sorted(numbers.depth.unique())
-    figure = style.figure(height=0.7 + 1.7 * len(names))
+    figure = style.figure(height=1.9 * len(names))
     panels = figure.subplots(len(names), len(depths), sharex=True, sharey=True, squeeze=False)
     colours = style.depth_colours_of(numbers.n)
     for row, name in zip(panels, names, strict=True):
@@ -70,7 +70,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 x = curve.width / n
                 axes.plot(x, curve.ratio_mean, "o-", color=colours[n], markersize=2.5,
                           label=f"$n$ = {n:,}")  # fmt: skip
-                axes.vlines(x, curve.ratio_low, curve.ratio_high, color=colours[n], linewidth=0.7)
+                style.bars(axes, x, curve.ratio_low, curve.ratio_high, colours[n],
+                           "bar: 95 % interval")  # fmt: skip
             axes.axhline(1, color="black", linewidth=0.6)
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
@@ -78,6 +79,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 axes.set_title(f"$L$ = {depth}")
     for axes in panels[-1]:
         axes.set_xlabel("$m$/$n$")
-    largest = max(panels.flat, key=lambda axes: len(axes.lines))
-    style.key_below(figure, largest)
+    figure.key(about=style.conditions(numbers))
     return figure

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from ntkcond.artefacts import style
 from ntkcond.artefacts.rank_correlation import adjusted, bootstrap_interval, rank_correlation
@@ -73,13 +74,14 @@ def table(fig_speed: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set, loss function, threshold, group of networks (all, or those of an
     activation) and measure.
 
-    networks: for which the measure is known. reached: how many of them reach the threshold. shown:
-    whether this threshold is the figure's for the group. rho with its bootstrap interval rho_low to
-    rho_high; given_size, the partial one given depth and width; given_activation, the one given the
-    activation, of all networks. Each with its permutation p (rho_p, say), and of those shown with
-    rho_p_adjusted, Benjamini and Hochberg's over all that are shown, and rho_decided, whether this
-    is at most LEVEL. Empty for fewer than FEWEST networks, or where nothing is left to rank; of the
-    measure "activation" also where there are not two of them."""
+    n: samples in one NTK. seeds: of each network. networks: for which the measure is known.
+    reached: how many of them reach the threshold. shown: whether this threshold is the figure's
+    for the group. rho with its bootstrap interval rho_low to rho_high; given_size, the partial
+    one given depth and width; given_activation, the one given the activation, of all networks.
+    Each with its permutation p (rho_p, say), and of those shown with rho_p_adjusted, Benjamini
+    and Hochberg's over all that are shown, and rho_decided, whether this is at most LEVEL.
+    Empty for fewer than FEWEST networks, or where nothing is left to rank; of the measure
+    "activation" also where there are not two of them."""
     rows = pd.DataFrame(_rows(fig_speed))
     numbers = rows.drop(columns=list(CORRELATIONS) + [f"{name}_p" for name in CORRELATIONS])
     for name in CORRELATIONS:
@@ -109,6 +111,7 @@ def _rows(networks: pd.DataFrame) -> Iterator[dict]:
                 known = of_group[of_group[measure].notna()]
                 yield {
                     **dict(zip(CASE, case, strict=True)), "group": group, "measure": measure,
+                    "n": of_group.n.iloc[0], "seeds": of_group.seeds.iloc[0],
                     "networks": len(known), "reached": int(known.epochs.notna().sum()),
                     "shown": shown.get((*case[:2], group)) == case[2],
                     **correlations(
@@ -141,7 +144,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     cases = list(numbers.groupby(["dataset", "loss"], sort=False))
     groups = list(numbers.group.unique())  # each with its colour in all panels
     names = [name for name in CORRELATIONS if numbers[name].notna().any()] or ["rho"]
-    figure = style.figure(height=0.6 + 2.7 * len(cases), width=1.4 + 2.1 * len(names))
+    figure = style.figure(height=2.8 * len(cases), width=1.4 + 2.1 * len(names))
     panels = figure.subplots(len(cases), len(names), squeeze=False, sharey=True, sharex=True)
     for line, ((dataset, loss), rows) in zip(panels, cases, strict=True):
         shown = rows[rows.shown]
@@ -168,7 +171,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             axes.axvline(0, color=style.GREY, linewidth=0.8)
     for axes, name in zip(panels[-1], names, strict=True):
         axes.set_xlabel(rf"$\rho$ with the epochs{CORRELATIONS[name]}")
-    _key(figure, panels[0, 0], groups)
+    figure.key(*_entries(groups), about=_about(numbers))
     return figure
 
 
@@ -182,7 +185,8 @@ def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dic
     """Filled if decided; with the interval of ρ."""
     places = points.measure.map(list(MEASURES).index) + shift
     if name == "rho":
-        axes.hlines(places, points.rho_low, points.rho_high, color=look["color"], linewidth=0.8)
+        bar = {"color": look["color"], "label": r"bar: 95 % interval of $\rho$"}
+        axes.hlines(places, points.rho_low, points.rho_high, linewidth=0.8, **bar)
     for decided, fill in ((True, look["color"]), (False, "white")):
         chosen = points[f"{name}_decided"] == decided
         axes.plot(
@@ -191,10 +195,16 @@ def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dic
         )  # fmt: skip
 
 
-def _key(figure: style.Picture, axes: Axes, groups: list[str]) -> None:
+def _about(numbers: pd.DataFrame) -> str:
+    words = style.conditions(numbers, f"{style.span(numbers.networks)} networks in a correlation")
+    return f"{words} Decided: p ≤ {LEVEL:g} after the correction for all points of a column."
+
+
+def _entries(groups: list[str]) -> Iterator[tuple[Line2D, str]]:
+    looks = {"linestyle": "none"}
     for i, group in enumerate(groups):
-        look = {"color": style.COLOURS[i], "marker": style.MARKERS[i], "linestyle": "none"}
-        axes.plot([], [], label=_name(group), **look)
-    for words, fill in (("decided", style.GREY), ("not decided", "white")):
-        axes.plot([], [], "o", color=style.GREY, markerfacecolor=fill, label=words)
-    style.key_below(figure, axes)
+        look = {"color": style.COLOURS[i], "marker": style.MARKERS[i], **looks}
+        yield Line2D([], [], **look), _name(group)
+    for words, fill in (("filled: decided", style.GREY), ("hollow: not decided", "white")):
+        look = {"color": style.GREY, "marker": "o", "markerfacecolor": fill, **looks}
+        yield Line2D([], [], **look), words

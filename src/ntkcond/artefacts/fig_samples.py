@@ -40,9 +40,10 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             curve = rows[rows.depth == depth].sort_values("n")
             look = {"color": colour, "marker": "o", "label": f"$L$ = {depth}"}
             sweep_panels.draw_kappa(axes, "n", curve, look)
-        axes.set_title(f"{title(dataset)}, $m$ = {rows.width.iloc[0]:g}")
-        axes.set(yscale="log", xlabel="samples in one NTK, $n$")
+        axes.set_title(title(dataset))
+        axes.set_xlabel("samples in one NTK, $n$")
+        sweep_panels.log_decades(axes, rows[["kappa_median", "kappa_lower_bound"]])
         style.sizes_axis(axes, rows.n)
     panels[0].set_ylabel(r"NTK condition number $\kappa$")
-    panels[0].legend(loc="upper left")
+    figure.key(about=style.conditions(numbers))
     return figure

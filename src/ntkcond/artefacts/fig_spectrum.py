@@ -19,7 +19,7 @@ SPEC = Spec(
     caption="""
 The eigenvalues of the NTK at initialisation, and the share of the labels y in each part of the
 spectrum; the data are those of ``fig_descent``, y is ±1. A colour for each depth; means over
-initialisations (geometric, but of the shares), shades and bars: their 95 % t intervals. **Left**:
+initialisations (geometric, but of the shares), shades and bars: their 95 % intervals. **Left**:
 the eigenvalues, largest first, relative to their mean, tr K/n. The largest is the *mean mode* where
 its eigenvector is almost constant (column ``constant_mean``: the share of the constant vector in
 each eigenvector). **Middle**: the share of y, Σ (uᵢᵀ y)²/‖y‖², in the eigenvectors of the k largest
@@ -35,13 +35,15 @@ is fast.
 
 
 POSITIONS = 100  # shown of a spectrum
+SHADE = "shade: 95 % interval of the mean"
 
 
 def table(descent: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, depth and shown position, 1 for the largest: eigenvalue, and
-    its ratio relative to their mean, geometric means over seeds with 95 % t intervals; likewise the
-    shares labels, constant, and labels_up_to, of all positions up to this. kappa and
-    kappa_without_first, λ₂/λ_min, of each depth; empty unless resolved for all seeds."""
+    its ratio relative to their mean, geometric means over seeds with 95 % t intervals; likewise
+    means of the shares, within 0 and 1: labels, constant, and labels_up_to, of all positions up to
+    this. kappa and kappa_without_first, λ₂/λ_min, of each depth; empty unless resolved for all
+    seeds."""
     return pd.concat(map(pd.DataFrame, map(_rows, descent)), ignore_index=True)
 
 
@@ -77,7 +79,7 @@ def _rows(path: Path) -> Iterator[dict]:
                 "labels_up_to": up_to
             }
             for name, values in shares.items():
-                row |= interval.columns(name, interval.t_interval(values[i, :, k]))
+                row |= interval.columns(name, interval.within(values[i, :, k], 0, 1))
             for name, values in of_depth.items():
                 known = values if resolved[i] else np.full_like(values, np.nan)
                 row |= interval.columns(name, interval.geometric(known))
@@ -88,7 +90,7 @@ def _rows(path: Path) -> Iterator[dict]:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A row of three panels for each data set."""
     datasets = numbers.groupby("dataset", sort=False)
-    figure = style.figure(height=0.5 + 2.2 * len(datasets), width=7.2)
+    figure = style.figure(height=2.2 * len(datasets), width=7.2)
     panels = figure.subplots(len(datasets), 3, squeeze=False)
     colours = style.depth_colours_of(numbers.depth)
     for (left, middle, right), (dataset, rows) in zip(panels, datasets, strict=True):
@@ -98,11 +100,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 axes.plot(
                     curve.position, curve[f"{name}_mean"], color=colour, label=f"$L$ = {depth}"
                 )
-                style.shade(
-                    axes, curve.position, curve[f"{name}_low"], curve[f"{name}_high"], colour
-                )
-        first = rows.iloc[0]
-        left.set_title(f"{title(dataset)}, $n$ = {first.n}, $m$ = {first.width}")
+                low, high = curve[f"{name}_low"], curve[f"{name}_high"]
+                style.shade(axes, curve.position, low, high, colour, SHADE)
+        left.set_title(title(dataset))
         left.set(yscale="log", ylabel=r"eigenvalue, relative to tr $K/n$")
         middle.set(ylabel="share of the labels up to there", ylim=(0, 1.02))
         for axes in (left, middle):
@@ -112,12 +112,11 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             ("kappa", r"$\kappa$", "o"),
             ("kappa_without_first", r"without $\lambda_\mathrm{max}$", "s"),
         ):  # fmt: skip
-            mean = of_depth[f"{name}_mean"]
-            ends = abs(of_depth[[f"{name}_low", f"{name}_high"]].to_numpy().T - mean.to_numpy())
             colour = style.COLOURS["os".index(marker)]
-            right.errorbar(of_depth.depth, mean, ends, marker=marker, color=colour, label=words)
-        right.set(yscale="log", xlabel="depth $L$", ylabel="condition number")
-        right.set_xticks(of_depth.depth)
-        right.legend()
-    style.key_below(figure, panels[0, 0])
+            mean, low, high = (of_depth[f"{name}_{end}"] for end in ("mean", "low", "high"))
+            right.plot(of_depth.depth, mean, marker=marker, color=colour, label=words)
+            style.bars(right, of_depth.depth, low, high, colour, "bar: 95 % interval of the mean")
+        right.set(yscale="log", ylabel="condition number")
+        style.depth_axis(right, of_depth.depth)
+    figure.key(about=style.conditions(numbers))
     return figure

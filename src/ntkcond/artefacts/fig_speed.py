@@ -1,13 +1,16 @@
 """Epochs of SGD to a loss against κ at the start, a point for each network."""
 
-from collections.abc import Sequence
-from itertools import product
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE, CARETUPBASE
+from matplotlib.patches import Patch
 
 from ntkcond.artefacts import style
 from ntkcond.artefacts.spec import Spec
@@ -25,8 +28,9 @@ Each point is a network: its depth (colour), width (size) and activation (marker
 NTK at initialisation, geometric mean over initialisations. **y**: the epochs that plain SGD takes
 to a training loss, mean over initialisations, at the best learning rate of those tried. A row for
 each data set, a panel for each loss function; the loss to reach is the lowest that at least half of
-the networks reach. Networks that do not reach it are at the top, above the line; κ = ∞ is at the
-right edge; a network whose κ is not resolved is left out. A triangle that points down or up: the
+the networks reach. Networks that do not reach it are in the grey band at the top, a line for each
+width and activation; κ = ∞ has a grey band at the right; a network whose κ is not resolved is left
+out. A triangle that points down or up: the
 best rate is the lowest or the highest of those tried, so that a better one may exist.
 
 - The learning rates tried are multiples of n/λ\\ :sub:`max` of each network's own NTK of n samples:
@@ -53,6 +57,7 @@ TIPS = {  # of points whose best rate is the lowest or the highest of those trie
     }
     for name, marker in (("lowest", CARETDOWNBASE), ("highest", CARETUPBASE))
 }  # fmt: skip
+IN_BAND = "0.95"  # its grey
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
 
 
@@ -80,7 +85,7 @@ def _networks(path: Path) -> pd.DataFrame:
     ntk["kappa"] = np.where(unresolved, np.nan, ntk["kappa"])
     measures = {"start_loss": start_loss, **ntk}
     relative, rows = about["learning_rates"], []
-    for i, j in product(range(len(about["activations"])), range(len(about["depths"]))):
+    for i, j in itertools.product(range(len(about["activations"])), range(len(about["depths"]))):
         network = {
             "dataset": path.parts[-3], "loss": about["loss"], "activation": about["activations"][i],
             "width": about["width"], "depth": about["depths"][j], "n": about["n"],
@@ -126,7 +131,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     datasets = numbers.groupby("dataset", sort=False)
     losses = list(numbers.loss.unique())
     width = max(style.TEXT_WIDTH, 3.4 * len(losses))
-    figure = style.figure(height=0.6 + 2.6 * len(datasets), width=width)
+    figure = style.figure(height=2.7 * len(datasets), width=width)
     panels = figure.subplots(len(datasets), len(losses), squeeze=False)
     colours = style.depth_colours_of(numbers.depth)
     for line, (dataset, of_dataset) in zip(panels, datasets, strict=True):
@@ -138,50 +143,81 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             if rows.empty:
                 words = "half of the networks reach none of the losses"
                 axes.text(0.5, 0.5, words, ha="center", transform=axes.transAxes)
+                axes.set(xticks=[], yticks=[])
                 continue
             axes.set_ylabel(f"epochs to a loss of {rows.threshold.iloc[0]:g}")
             _points(axes, rows, colours)
-    _key(figure, panels[0, 0], numbers, colours)
+    about = style.conditions(numbers.drop(columns="width"))
+    figure.key(*_entries(numbers, colours), about=about)
     return figure
 
 
 def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
-    finite = rows.kappa[np.isfinite(rows.kappa)]
-    edge, top = 10 * finite.max(), 1.6 * rows.epochs.max()
-    sizes = {width: 10 + 12 * i for i, width in enumerate(sorted(rows.width.unique()))}
-    if rows.epochs.isna().any():
-        axes.axhline(rows.epochs.max() * 1.25, color=style.GREY, linewidth=0.6)
-        axes.annotate(
-            "above: not reached", (1, rows.epochs.max() * 1.25),
-            xycoords=("axes fraction", "data"), fontsize=6, color=style.GREY, ha="right", va="top",
-        )  # fmt: skip
+    """Networks that reach the loss by their epochs; above, in a grey band with a line for each
+    activation and width, the others; κ = ∞ in a grey band at the right."""
+    lanes = list(rows.groupby(["activation", "width"], sort=False).groups)
+    slowest, finite = rows.epochs.max(), rows.kappa[np.isfinite(rows.kappa)]
+    height = max(slowest / rows.epochs.min(), 1.5)  # of the axis below, as a factor
+    late = {lane: slowest * height ** (0.2 + 0.07 * i) for i, lane in enumerate(reversed(lanes))}
+    places = pd.Series([late[names] for names in zip(rows.activation, rows.width, strict=True)])
+    y = rows.epochs.fillna(places.set_axis(rows.index))
+    edge = 6 * (finite.max() if len(finite) else 1)
+    x = rows.kappa.replace(np.inf, edge)
+    sizes = _areas(rows)
     for (activation, depth), points in rows.groupby(["activation", "depth"], sort=False):
         first = activation == rows.activation.iloc[0]
         axes.scatter(
-            points.kappa.replace(np.inf, edge), points.epochs.fillna(top),
+            x[points.index], y[points.index],
             s=points.width.map(sizes), marker="o" if first else "s", color=[colours[depth]],
             facecolors=[colours[depth]] if first else "none", linewidths=0.8,
         )  # fmt: skip
     for edge_of_rates, tip in TIPS.items():
-        points = rows[rows.at_edge == edge_of_rates]
-        if points.empty:
-            continue
-        axes.plot(points.kappa.replace(np.inf, edge), points.epochs, **tip)
+        points = rows.index[rows.at_edge == edge_of_rates]
+        if len(points):
+            axes.plot(x[points], y[points], **tip)
     axes.set_xscale("log")
     style.plain_log(axes)
+    band = {"color": IN_BAND, "linewidth": 0, "zorder": 0}
+    if rows.epochs.isna().any():
+        below, top = slowest * height**0.13, max(late.values()) * height**0.07
+        axes.axhspan(below, top, **band)
+        axes.set_ylim(rows.epochs.min() / height**0.1, top)
+        ticks = style.PlainLogTicks().tick_values(axes.get_ylim()[0], below)
+        names = [style.plain(tick) for tick in ticks]
+        axes.set_yticks([*ticks, (below * top) ** 0.5], [*names, "not\nreached"])
+    if np.isinf(rows.kappa).any():
+        axes.axvspan(edge / 2, edge * 2, **band)
+        axes.set_xlim(right=edge * 2)
+        powers = 10.0 ** np.arange(np.ceil(np.log10(axes.get_xlim()[0])), np.log10(edge / 2))
+        names = [rf"$10^{{{power:.0f}}}$" for power in np.log10(powers)]
+        axes.set_xticks([*powers, edge], [*names, r"$\infty$"])
+        axes.minorticks_off()
 
 
-def _key(figure: style.Picture, axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
+def _areas(numbers: pd.DataFrame) -> dict[int, int]:
+    """Of the points of each width."""
+    return {width: 10 + 12 * i for i, width in enumerate(sorted(numbers.width.unique()))}
+
+
+def _entries(numbers: pd.DataFrame, colours: dict) -> Iterator[tuple[Artist, str]]:
+    """Of the legend: depths; activations; widths; what is at an edge."""
+    points = {"linestyle": "none", "marker": "o"}
     for depth, colour in colours.items():
-        axes.plot([], [], "o", color=colour, label=f"$L$ = {depth}")
+        yield Line2D([], [], color=colour, **points), f"$L$ = {depth}"
     for i, activation in enumerate(numbers.activation.unique()):
-        marker, filled = ("o", "full") if not i else ("s", "none")
+        look = {**points, "marker": "s" if i else "o"}
+        fill = "white" if i else style.GREY
         name = ACTIVATIONS[activation].title
-        axes.plot([], [], marker, color=style.GREY, fillstyle=filled, label=name)
-    for i, width in enumerate(sorted(numbers.width.unique())):
-        size = np.sqrt(10 + 12 * i)
-        axes.plot([], [], "o", color=style.GREY, markersize=size, label=f"$m$ = {width}")
+        yield Line2D([], [], color=style.GREY, markerfacecolor=fill, **look), name
+    for width, area in _areas(numbers).items():
+        look = {"color": style.GREY, "markersize": np.sqrt(area), **points}
+        yield Line2D([], [], **look), f"$m$ = {width}"
+    shown = numbers[numbers.shown]
     for edge_of_rates, tip in TIPS.items():
-        if (numbers.at_edge[numbers.shown] == edge_of_rates).any():
-            axes.plot([], [], label=f"best rate: the {edge_of_rates}", **tip)
-    style.key_below(figure, axes, columns=6)
+        if (shown.at_edge == edge_of_rates).any():
+            yield Line2D([], [], **tip), f"triangle: best rate is the {edge_of_rates} tried"
+    missing = shown.epochs.isna().any(), np.isinf(shown.kappa).any()
+    words = ("loss not reached", r"$\kappa = \infty$")
+    if any(missing):
+        look = {"facecolor": IN_BAND, "edgecolor": "0.8", "linewidth": 0.5}
+        yield Patch(**look), f"grey band: {' or '.join(itertools.compress(words, missing))}"

@@ -124,7 +124,7 @@ def _kappa(kernel: np.ndarray) -> float:
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A column for each cause, a row for each ratio, on one scale of colours."""
-    figure = style.figure(height=4.6)
+    figure = style.figure(height=4.3)
     panels = figure.subplots(len(RATIOS), len(CAUSES))
     titles = (r"$\kappa$(ReLU)/$\kappa$(linear)", rf"$\kappa$($L$ = {DEEP})/$\kappa$($L$ = 1)")
     letters = iter("abcdef")
@@ -141,9 +141,17 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     keys = [
         (Line2D([], [], color="black"), "ratio 1"),
         (Line2D([], [], color="black", linestyle="--"), "ratio 1, linearised NTK"),
-        (Line2D([], [], color="black", marker="x", linestyle="none"), f"$m$ = {WIDTH} differs"),
+        (
+            Line2D([], [], color="black", marker="x", linestyle="none"),
+            "cross: the other side of 1",
+        ),
     ]
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=3)
+    about = (
+        rf"Colours: $m \to \infty$, Gaussian samples, $d$ = {FEATURES},"
+        f" $n$ = {style.span(numbers.n)}. Crosses: median of {len(SEEDS)} initialisations at"
+        f" $m$ = {WIDTH}."
+    )
+    figure.key(*keys, about=about)
     return figure
 
 

@@ -80,16 +80,15 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     keys = [
         (
             Line2D([], [], marker="o", color=style.COLOURS[i % len(style.COLOURS)], **looks),
-            f"{title(name)}, $n$ = {n.min()} to {n.max()}",
+            title(name),
         )
-        for i, (name, n) in enumerate(numbers.groupby("dataset", sort=False).n)
+        for i, name in enumerate(names)
     ]
     keys += [
         (Line2D([], [], marker=marker, color=style.GREY, **looks), variant)
         for variant, marker in VARIANTS.items()
     ]
-    widths = sorted({f"{width:g}" for width in numbers.width})
     width = Line2D([], [], color=style.GREY, linewidth=0.6)
-    keys.append((width, f"to $m$ = {', '.join(widths)}"))
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=3)
+    keys.append((width, f"thin line: to $m$ = {style.span(numbers.width)}"))
+    figure.key(*keys, about=style.conditions(numbers, r"points: $m \to \infty$"))
     return figure

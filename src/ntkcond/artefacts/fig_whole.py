@@ -71,13 +71,13 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         numbers = numbers[~twice]
     sources = numbers.groupby("source", sort=False)
     lanes = [list(rows[rows.singular > 0].groupby(CURVE, sort=False).groups) for _, rows in sources]
-    figure = style.figure(height=0.7 + 2.2 * len(lanes))
+    figure = style.figure(height=2.3 * len(lanes))
     panels = sweep_panels.rows_with_band(figure, [len(curves) for curves in lanes])
     colours = style.depth_colours_of(numbers.depth)
     for (angles, kappas, band), curves, (source, rows) in zip(panels, lanes, sources, strict=True):
         for (activation, depth), curve in rows.groupby(CURVE, sort=False):
             look = _look(activation, colours[depth])
-            angles.plot(curve.n, curve.infinite_min_angle_deg, **sweep_panels.limit(look))
+            sweep_panels.draw_limit(angles, curve.n, curve.infinite_min_angle_deg, look)
             angles.plot(curve.n, curve.min_angle_deg_mean, **look)
             _draw_kappas(kappas, curve, look)
             if (activation, depth) in curves:
@@ -100,14 +100,13 @@ def _look(activation: str, colour: object) -> dict:
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
-    finite = curve.replace(dict.fromkeys(("kappa_mean", "infinite_kappa_mean"), np.inf), np.nan)
-    axes.plot(finite.n, finite.infinite_kappa_mean, **sweep_panels.limit(look))
-    axes.plot(finite.n, finite.kappa_mean, **look)
+    sweep_panels.draw_limit(axes, curve.n, curve.infinite_kappa_mean, look)
+    axes.plot(curve.n, curve.kappa_mean.replace(np.inf, np.nan), **look)
     known = curve[np.isfinite(curve.kappa_upper) & np.isfinite(curve.kappa_mean)]
-    axes.vlines(known.n, known.kappa_lower, known.kappa_upper, color=look["color"], linewidth=0.9)
+    low, high, means = known.kappa_lower, known.kappa_upper, r"bar: $\kappa$ within its error bound"
+    style.bars(axes, known.n, low, high, look["color"], means)
     lost = curve[curve.unresolved > 0]
-    bound = {**look, "linestyle": "none", "marker": "^", "markerfacecolor": "white"}
-    axes.plot(lost.n, lost.kappa_lower_bound, **bound)
+    sweep_panels.draw_bound(axes, lost.n, lost.kappa_lower_bound, look["color"])
 
 
 def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None:
@@ -118,6 +117,6 @@ def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None
     for activation in numbers.activation.unique():
         key = Line2D([], [], **_look(activation, style.GREY))
         keys.append((key, ACTIVATIONS[activation].title))
-    if numbers.infinite_min_angle_deg.notna().any():
-        keys.append(sweep_panels.key_of_limit())
-    figure.legend(*zip(*keys, strict=True), loc="outside lower center", ncols=len(keys))
+    if (numbers.singular > 0).any():
+        keys.append(sweep_panels.key_of_band())
+    figure.key(*keys, about=style.conditions(numbers.assign(dataset=numbers.source)))

@@ -22,7 +22,7 @@ SPEC = Spec(
 **Left**: the smallest angle between the gradients of two samples, mean over initialisations with
 its 95 % t interval. **Right**: κ of the NTK of n samples, median and middle 68 % over
 initialisations and blocks. Against the width m of the hidden layers, a colour for each depth;
-dashed: the closed form at infinite width. A hollow triangle is a lower bound.
+thin lines: the closed form at infinite width. A hollow triangle is a lower bound.
 
 **The paper** proves its theorems at infinite width and measures at m = 512. Its newest version has
 one theorem at finite width (3.2: φ > θ for small θ where m is large against 1/θ²). Here the
@@ -38,7 +38,7 @@ def table(sweep_width: Sequence[Path]) -> pd.DataFrame:
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of two panels for each data set; darker with depth, dashed: infinite width."""
+    """A row of two panels for each data set; darker with depth, thin: infinite width."""
     colours = style.depth_colours_of(numbers.depth)
 
     def curves(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
@@ -50,15 +50,14 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             sweep_panels.draw_kappa(right, "width", finite, look)
             for axes, column in ((left, "min_angle_deg_mean"), (right, "kappa_median")):
                 for height in limit[column]:
-                    axes.axhline(height, color=colour, linestyle="--", linewidth=0.9)
+                    axes.axhline(height, **sweep_panels.limit(look))
         widths = sorted(rows.width[np.isfinite(rows.width)].unique())
         for axes in (left, right):
             axes.set_xscale("log", base=2)
             axes.set_xticks(widths, [f"{width:g}" for width in widths])
 
-    figure, panels = sweep_panels.draw_rows(numbers, (0.5, 2.2), curves)
+    figure, panels = sweep_panels.draw_rows(numbers, 2.2, curves)
     for axes in panels[-1]:
         axes.set_xlabel("width $m$")
-    panels[0, 0].plot([], [], "--", color=style.GREY, linewidth=0.9, label=r"$m \to \infty$")
-    style.key_below(figure, panels[0, 0])
+    figure.key(about=style.conditions(numbers))
     return figure

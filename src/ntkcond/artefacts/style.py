@@ -4,24 +4,31 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from ntkcond.datasets.registry import title
 from ntkcond.run.files import replacing
 
 TEXT_WIDTH = 5.5  # inches: a single-column paper's text; half of it is still legible
 # Okabe & Ito's colours, told apart in every common form of colour blindness; yellow is left out,
 # which white paper swallows. Markers and dashes carry the same in black and white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "D", "v", "P", "X", "*", "<")  # the upright triangle is a lower bound
 GREY = "0.45"
+BOUND = {"linestyle": "none", "marker": "^", "markerfacecolor": "white", "markersize": 4.5}
 
 SETTINGS = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same on every machine
@@ -55,10 +62,45 @@ class Picture(Figure):
 
     def note(self, words: str) -> None:
         """Small grey words above all panels, where no figure has a title."""
-        lines = textwrap.wrap(words, int(20 * self.get_figwidth()))
+        lines = self._wrapped(words)
         self.set_figheight(self.get_figheight() + 0.05 + 0.1 * len(lines))
         look = {"fontsize": 6, "fontweight": "normal", "color": GREY}
         self.suptitle("\n".join(lines), x=0.99, ha="right", **look)
+
+    def key(self, *entries: tuple[Artist, str], about: str = "") -> None:
+        """The legend, below all panels: `about` in small grey words; entries; and then all that
+        panels have with a label, in grey where curves of several colours share it. What shades,
+        bars and other marks mean has a colon, and columns of its own. As few lines as fit. The
+        figure becomes taller by its height."""
+        named = {label: artist for artist, label in entries}
+        for artist, label in self._labelled():
+            named.setdefault(label, artist)
+        kinds = [[label for label in named if (":" in label) == mark] for mark in (False, True)]
+        place = {"loc": "outside lower center", "columnspacing": 1.4, "handletextpad": 0.5}
+        title = {"title": "\n".join(self._wrapped(about)) or None, "title_fontsize": 6}
+        for lines in range(1, len(named) + 1):
+            labels = [label for kind in kinds for label in [*kind, *[""] * (-len(kind) % lines)]]
+            handles = [named.get(label, Line2D([], [], linestyle="none")) for label in labels]
+            legend = self.legend(handles, labels, ncols=len(labels) // lines, **place, **title)
+            box = legend.get_window_extent()
+            if box.width <= 0.97 * self.bbox.width or lines == len(named):
+                break
+            legend.remove()
+        legend.get_title().set_color(GREY)
+        self.set_figheight(self.get_figheight() + box.height / self.dpi)
+
+    def _labelled(self) -> Iterator[tuple[Artist, str]]:
+        """What the panels name, each name once."""
+        artists: dict[str, list[Artist]] = {}
+        for axes in self.axes:
+            for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                artists.setdefault(label, []).append(artist)
+        for label, some in artists.items():
+            colours = {mpl.colors.to_hex(colour_of(artist)) for artist in some}
+            yield _entry(some[0], GREY if len(colours) > 1 else colour_of(some[0])), label
+
+    def _wrapped(self, words: str) -> list[str]:
+        return textwrap.wrap(words, int(20 * self.get_figwidth()))
 
     def save(self, path: Path | str, record: dict | None = None) -> None:
         """As the suffix says (.pdf, .png), without a date, with its provenance."""
@@ -99,15 +141,85 @@ def depth_colours_of(depths: Iterable[int]) -> dict[int, np.ndarray]:
     return dict(zip(depths, depth_colours(len(depths)), strict=True))
 
 
-def shade(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: object) -> None:
-    """The spread of a curve, from low to high."""
-    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+def shade(
+    axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: object, means: str
+) -> None:
+    """The spread of a curve, from low to high, if it is known anywhere. means: its name in the
+    legend."""
+    if np.isfinite(low).any():
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0, label=means)
 
 
-def key_below(figure: Figure, axes: Axes, columns: int | None = None) -> None:
-    """The key of the curves in axes, below all panels."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns or len(labels))
+def bars(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: object, means: str):
+    """The same as upright bars."""
+    if np.isfinite(low).any():
+        axes.vlines(x, low, high, color=colour, linewidth=0.8, label=means)
+
+
+def colour_of(artist: Artist) -> object:
+    """Of a curve, its points, a shade, bars."""
+    if isinstance(artist, Line2D):
+        return artist.get_color()
+    colours = artist.get_edgecolor() if len(artist.get_edgecolor()) else artist.get_facecolor()
+    return tuple(colours[0][:3])
+
+
+def _entry(artist: Artist, colour: object) -> Artist:
+    """The entry of a mark in the legend."""
+    if isinstance(artist, FillBetweenPolyCollection):
+        return Patch(facecolor=colour, alpha=0.3, linewidth=0)
+    if isinstance(artist, LineCollection):
+        return Line2D([], [], color=colour, marker="|", markersize=7, linestyle="none")
+    entry = Line2D([], [])
+    entry.update_from(artist)
+    hollow = mpl.colors.same_color(artist.get_markerfacecolor(), "white")
+    entry.set(color=colour, markeredgecolor=colour)
+    entry.set(markerfacecolor="white" if hollow else colour)
+    return entry
+
+
+def conditions(numbers: pd.DataFrame, *more: str) -> str:
+    """Of a table: n and blocks of each data set, m, initialisations, as far as it has these
+    columns; and more words."""
+    words: dict[str, list[str]] = {}
+    if "n" in numbers and "dataset" in numbers:
+        for name, rows in numbers.groupby("dataset", sort=False):
+            words.setdefault(_blocks(rows), []).append(title(name))
+    several = len(words) > 1
+    parts = [f"{', '.join(names)}: {size}" if several else size for size, names in words.items()]
+    if "width" in numbers:
+        numbers = numbers[np.isfinite(numbers.width)]  # of infinite width there is no random number
+        parts += [f"$m$ = {span(numbers.width)}"] if len(numbers) else []
+    if "seeds" in numbers and numbers.seeds.notna().any():
+        count = span(numbers.seeds.dropna())
+        parts.append(f"{count} initialisation{'s' * (count != '1')}")
+    return "; ".join([*parts, *filter(None, more)]) + "."
+
+
+def _blocks(rows: pd.DataFrame) -> str:
+    size = f"$n$ = {span(rows.n)}"
+    if "blocks" not in rows:
+        return size
+    count = span(rows.blocks.dropna())
+    return f"{count} block{'s' * (count != '1')} of {size}"
+
+
+def span(values: Iterable[float]) -> str:
+    """48; 48 and 512; 8 to 1,024."""
+    names = [f"{value:,.10g}" for value in sorted(set(values))]
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
+
+
+def depth_axis(axes: Axes, depths: Iterable[float]) -> None:
+    """A tick at each depth, or at so many that there is room for their names."""
+    depths = sorted({int(depth) for depth in depths})
+    room = (depths[-1] - depths[0]) / 15
+    ticks: list[int] = []
+    for depth in depths:
+        if not ticks or depth - ticks[-1] >= room:
+            ticks.append(depth)
+    axes.set_xticks(ticks)
+    axes.set_xlabel("depth $L$ (hidden layers)")
 
 
 def sizes_axis(axes: Axes, sizes: Iterable[int], apart: float = 1.0) -> None:
@@ -122,18 +234,40 @@ def sizes_axis(axes: Axes, sizes: Iterable[int], apart: float = 1.0) -> None:
     axes.minorticks_off()
 
 
-class PlainLog(LogFormatter):
-    """0.3 rather than 3 × 10⁻¹, at as many ticks of a log axis as have room."""
+class PlainLogTicks(Locator):
+    """On a log axis three to eight ticks at plain numbers: powers of ten, those of 1-3, 1-2-5, or,
+    where the axis shows less than that, evenly spaced ones."""
 
-    def __init__(self) -> None:
-        super().__init__(minor_thresholds=(2, 0.5))
+    STEPS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))
 
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"{x:g}" if super().__call__(x, pos) else ""
+    def __call__(self) -> list[float]:
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, low: float, high: float) -> list[float]:
+        """The ticks of an axis from low to high."""
+        low, high = sorted((low, high))
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        if len(decades) > 10:
+            decades = decades[:: len(decades) // 5]
+        for steps in self.STEPS:
+            values = [step * 10.0**decade for decade in decades for step in steps]
+            ticks = [value for value in values if low <= value <= high]
+            if 3 <= len(ticks) <= 8:
+                return ticks
+        return [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
 
 
 def plain_log(axes: Axes) -> None:
-    """A log scale of y with plain numbers."""
+    """A log scale of y with plain numbers: 0.3 rather than 3 × 10⁻¹."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(PlainLog())
-    axes.yaxis.set_minor_formatter(PlainLog())
+    axes.yaxis.set_major_locator(PlainLogTicks())
+    axes.yaxis.set_major_formatter(lambda value, _: plain(value))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def plain(value: float) -> str:
+    """0.003, 2,000; 2 × 10⁶ from a million on."""
+    if 1e-4 < value < 1e6:
+        return f"{value:,.6g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    return rf"${value / 10.0**power:.3g} \times 10^{{{power}}}$"

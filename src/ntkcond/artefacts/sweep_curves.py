@@ -29,11 +29,12 @@ def read(paths: Iterable[Path]) -> pd.DataFrame:
 
 def table(paths: Iterable[Path]) -> pd.DataFrame:
     """A row for each data set, activation, depth, width (inf: infinite) and n: the columns of κ of
-    `ntkcond.artefacts.fig2.table`, min_angle_deg_mean over seeds with its 95 % t interval."""
+    `ntkcond.artefacts.fig2.table`; min_angle_deg_mean over seeds, with _low and _high, its 95 %
+    interval, and _std."""
     records = []
     for point, rows in read(paths).groupby(POINT, sort=False):
         angles = rows.drop_duplicates("seed").min_angle_deg
         about = dict(zip(POINT, point, strict=True))
         kappas = kappa_columns(rows.assign(nonzero_kappa=np.nan))
-        records.append({**about, **kappas, **interval.t_interval_columns("min_angle_deg", angles)})
+        records.append({**about, **kappas, **interval.angle_columns("min_angle_deg", angles)})
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")

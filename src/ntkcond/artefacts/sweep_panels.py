@@ -5,12 +5,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from ntkcond.artefacts import style
 from ntkcond.datasets.registry import title
 
 DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
+LIMIT = r"thin line: $m \to \infty$"
+LOWER = r"triangle: lower bound on $\kappa$"
+SPREAD = r"shade: middle 68 % of $\kappa$"
+BAND = r"grey band: $\kappa = \infty$"
+ANGLES = r"shade: 95 % interval of mean min $\phi$"
+IN_BAND = "0.95"  # its grey
+TWO = r"short lines: min $\phi$ of each initialisation"
 
 
 def draw_kappa(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
@@ -20,31 +27,43 @@ def draw_kappa(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
     known, lost = curve[~lost], curve[lost]
     axes.plot(known[x], known.kappa_median.replace(np.inf, np.nan), **look)
     low, high = known.kappa_q16, known.kappa_q84.replace(np.inf, np.nan)
-    style.shade(axes, known[x], low, high, look["color"])
-    bounds = {**look, "linestyle": "none", "marker": "^", "markerfacecolor": "white", "label": None}
-    axes.plot(lost[x], lost.kappa_median, **bounds)
+    style.shade(axes, known[x], low, high, look["color"], SPREAD)
+    draw_bound(axes, lost[x], lost.kappa_median, look["color"])
+
+
+def draw_bound(axes: Axes, x: pd.Series, bound: pd.Series, colour: object) -> None:
+    """Lower bounds on κ."""
+    if len(x):
+        axes.plot(x, bound, color=colour, label=LOWER, **style.BOUND)
 
 
 def draw_angle(axes: Axes, x: str, curve: pd.DataFrame, look: dict) -> None:
-    """min φ against column x: mean over seeds and its interval."""
-    axes.plot(curve[x], curve.min_angle_deg_mean, **look)
-    style.shade(axes, curve[x], curve.min_angle_deg_low, curve.min_angle_deg_high, look["color"])
+    """min φ against column x: mean over seeds and its interval; of two seeds, which have none, the
+    values themselves."""
+    mean, colour = curve.min_angle_deg_mean, look["color"]
+    axes.plot(curve[x], mean, **look)
+    style.shade(axes, curve[x], curve.min_angle_deg_low, curve.min_angle_deg_high, colour, ANGLES)
+    half = curve.min_angle_deg_std[curve.seeds == 2] / np.sqrt(2)  # of their difference
+    if half.notna().any():
+        points = {"color": colour, "linestyle": "none", "marker": "_", "label": TWO}
+        for ends in (mean - half, mean + half):
+            axes.plot(curve[x], ends, **points)
 
 
 def draw_rows(
     numbers: pd.DataFrame,
-    heights: tuple[float, float],
+    height: float,
     draw: Callable[[Axes, Axes, pd.DataFrame], None],
 ) -> tuple[style.Picture, np.ndarray]:
     """A row of two panels for each data set: min φ and κ, which draw(left, right, rows) draws.
-    heights: of the figure without rows, and of each row, in inches."""
+    height: of each row, in inches."""
     datasets = numbers.groupby("dataset", sort=False)
-    figure = style.figure(height=heights[0] + heights[1] * len(datasets))
+    figure = style.figure(height=height * len(datasets))
     panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True)
     for (left, right), (dataset, rows) in zip(panels, datasets, strict=True):
         draw(left, right, rows)
         name_pair(left, right, title(dataset), rf"$\kappa$ of $n$ = {rows.n.iloc[0]:,} samples")
-        right.set_yscale("log")
+        log_decades(right, rows[["kappa_median", "kappa_lower_bound"]])
     return figure, panels
 
 
@@ -57,10 +76,17 @@ def name_pair(left: Axes, right: Axes, name: str, kappa: str, band: Axes | None 
     right.set_ylabel(kappa)
 
 
+def draw_limit(axes: Axes, x: pd.Series, values: pd.Series, look: dict) -> None:
+    """A curve's limit at infinite width, where it is known. look: the curve's."""
+    values = values.astype(float).replace(np.inf, np.nan)  # without a sweep they have no type
+    if values.notna().any():
+        axes.plot(x, values, **limit(look))
+
+
 def limit(look: dict) -> dict:
     """The look of a curve's limit at infinite width: a thin line behind it. look: the curve's."""
     kept = {key: look[key] for key in ("color", "linestyle") if key in look}
-    return {**kept, "linewidth": 0.6, "alpha": 0.8, "zorder": 1}
+    return {**kept, "linewidth": 0.6, "alpha": 0.8, "zorder": 1, "label": LIMIT}
 
 
 def of_activation(activation: str, colour: object) -> dict:
@@ -88,10 +114,12 @@ def rows_with_band(figure: style.Picture, lanes: Sequence[int]) -> list[tuple[Ax
         band = figure.add_subplot(grid[top, 1], sharex=kappas)
         band.set_ylim(-max(1, count) + 0.2, 0.8)
         band.set_yticks([(1 - max(1, count)) / 2], [r"$\infty$"], fontsize=10)
-        band.set_facecolor("0.95")
+        band.set_facecolor(IN_BAND)
         band.grid(False)
         band.spines["bottom"].set_visible(False)
         band.tick_params(bottom=False, labelbottom=False)
+        if not count:
+            band.set_axis_off()  # nothing is ∞
         rows.append((angles, kappas, band))
     return rows
 
@@ -101,16 +129,20 @@ def draw_in_band(band: Axes, lane: int, x: pd.Series, look: dict) -> None:
     band.plot(x, np.full(len(x), -lane), **look)
 
 
-def key_of_limit() -> tuple[Line2D, str]:
+def key_of_band() -> tuple[Patch, str]:
     """The legend's entry."""
-    return Line2D([], [], **limit({"color": style.GREY})), r"thin: $m \to \infty$"
+    return Patch(facecolor=IN_BAND, edgecolor="0.8", linewidth=0.5), BAND
 
 
 def log_decades(axes: Axes, values: pd.DataFrame | pd.Series) -> None:
-    """A log scale of y that shows two powers of ten or more. values: those drawn."""
+    """A log scale of y: powers of ten, or plain numbers where it has fewer than two of them.
+    values: those drawn."""
     if not np.isfinite(values).any(axis=None):
-        axes.set_ylim(1, 100)  # every κ is ∞: an empty axis, which a log scale cannot choose
+        words = {"ha": "center", "transform": axes.transAxes, "fontsize": 7, "color": style.GREY}
+        axes.text(0.5, 0.5, r"no finite $\kappa$", **words)
+        axes.set_yticks([])
+        return
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    if high < 100 * low:  # or no tick would be at a power of ten
-        axes.set_ylim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
+    if np.floor(np.log10(high)) < np.ceil(np.log10(low)) + 1:
+        style.plain_log(axes)
