@@ -136,7 +136,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                     axes.plot(curve.step, curve.bound, color=colour, linewidth=0.8, **bound)
             axes.set_yscale("log")
             axes.set_ylim(max(1e-4, 0.5 * curves.residual.min()), 1.3)
-            axes.set_title(f"{title(dataset)}: {words}")
+            axes.set_title(f"{title(dataset)}, {words}" if axes is row[0] else words)
             axes.set_xlabel("steps of gradient descent")
             place = {"x": 0.03, "y": 0.04, "transform": axes.transAxes, "fontsize": 7}
             axes.text(s=_without_bound(curves), color=style.GREY, **place)

@@ -266,8 +266,9 @@ def plain_log(axes: Axes) -> None:
 
 
 def plain(value: float) -> str:
-    """0.003, 2,000; 2 × 10⁶ from a million on."""
-    if 1e-4 < value < 1e6:
+    """0.003, 2,000; from 100,000 on 10⁵, 2 × 10⁵."""
+    if 1e-4 < value < 1e5:
         return f"{value:,.6g}"
     power = math.floor(math.log10(value) + 1e-9)
-    return rf"${value / 10.0**power:.3g} \times 10^{{{power}}}$"
+    factor = f"{value / 10.0**power:.3g}"
+    return rf"${'' if factor == '1' else factor + r' \times '}10^{{{power}}}$"
