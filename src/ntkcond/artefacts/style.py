@@ -271,4 +271,5 @@ def plain(value: float) -> str:
         return f"{value:,.6g}"
     power = math.floor(math.log10(value) + 1e-9)
     factor = f"{value / 10.0**power:.3g}"
-    return rf"${'' if factor == '1' else factor + r' \times '}10^{{{power}}}$"
+    times = "" if factor == "1" else rf"{factor} \times "
+    return rf"${times}10^{{{power}}}$"
