@@ -41,7 +41,10 @@ def test_a_steps_error_is_a_line_on_the_terminal_and_in_its_log(project, folder)
     assert done.returncode != 0
     first, *last = (line for line in done.stderr.splitlines(True) if line.startswith("ntkcond: "))
     assert first.endswith(MISTAKE)
-    assert done.stderr.endswith("At least one job did not complete successfully.\n" + "".join(last))
+    end = "At least one job did not complete successfully.\n"
+    assert done.stderr.endswith(end + "".join(last))
+    if folder != ".":
+        assert last.pop(0) == f"ntkcond: in {folder}:\n"
     assert last[0].startswith("ntkcond: not finished. The same command resumes: finished results")
     assert last[1].startswith(f"ntkcond: {LOG}: ") and last[1].endswith(MISTAKE) and len(last) == 2
     error = done.stderr[done.stderr.index("Error in rule dataset:") :]
@@ -130,3 +133,14 @@ def test_a_misspelt_result_ends_with_the_right_name(project, target):
     done = snakemake(project, "-n", target, check=False)
     line = f"ntkcond: no rule makes {target}. Did you mean results/fig2.pdf?\n"
     assert done.returncode != 0 and done.stderr.endswith(line)
+
+
+def test_a_misspelt_function_of_an_own_activation_is_named_with_its_line(project):
+    path = project / "src/ntkcond/networks/activations.py"
+    text = path.read_text("utf-8").replace("xp(z).tanh(z)", "xp(z).tahn(z)")
+    path.write_text(text, "utf-8")
+    line = text[: text.index("tahn")].count("\n") + 1
+    done = snakemake(project, "results/angles/synthetic/tanh/depth1.h5", check=False)
+    said = f"{path}, line {line}: AttributeError: module 'numpy' has no attribute 'tahn'. Correct"
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert said in done.stderr.splitlines()[-1]

@@ -81,9 +81,11 @@ def of_job(method: Callable) -> Callable:
 
 def say_last(plan: "Plan", folder: Path, since: float) -> None:
     """When this process ends. Snakemake has left the folder of --directory by then."""
-    with contextlib.chdir(folder), contextlib.suppress(UserError):
+    where = [] if folder == Path.cwd() else [f"ntkcond: in {os.path.relpath(folder)}:"]
+    with contextlib.suppress(UserError, OSError), contextlib.chdir(folder):
         for line in last_words.of_run(plan.freshness, plan.planned, plan.given, since, plan.failed):
-            print(line, file=sys.stderr)
+            print(*where, line, sep="\n", file=sys.stderr)
+            where = []
 
 
 def is_first() -> bool:
