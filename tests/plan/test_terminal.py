@@ -131,7 +131,7 @@ def test_a_setting_that_each_data_set_has_of_its_own_is_named(project, given, ow
 @pytest.mark.parametrize("target", ["results/fig22.pdf", "fig2.pdf"])
 def test_a_misspelt_result_ends_with_the_right_name(project, target):
     done = snakemake(project, "-n", target, check=False)
-    line = f"ntkcond: no rule makes {target}. Did you mean results/fig2.pdf?\n"
+    line = f"ntkcond: {target} is no result of ours. Did you mean results/fig2.pdf?\n"
     assert done.returncode != 0 and done.stderr.endswith(line)
 
 

@@ -32,7 +32,7 @@ def of_run(
     needed = {maker for job in planned for maker in graph.makers(job)}
     targets = [job for job in planned if job not in needed]
     jobs = dict.fromkeys(job for target in targets for job in graph.upstream(target))
-    if not jobs:
+    if not jobs and graph.folder == Path():  # else, other modules may have some
         yield from _misspelt(graph)
     elif any(map(DRY_RUN.fullmatch, sys.argv)) and "--rerun-triggers" not in sys.argv:
         yield from _changes(freshness, targets)
@@ -69,7 +69,7 @@ def _misspelt(graph: Graph) -> Iterator[str]:
         is_result = word.startswith("results/") or Path(word).suffix in (".pdf", ".png", ".csv")
         if is_result and not Path(word).exists() and not graph.maker(word):
             for name in difflib.get_close_matches(Path(word).name, known, n=1):
-                yield f"ntkcond: no rule makes {word}. Did you mean {known[name]}?"
+                yield f"ntkcond: {word} is no result of ours. Did you mean {known[name]}?"
 
 
 def _changes(freshness: Freshness, targets: Iterable[Job]) -> Iterator[str]:
@@ -78,7 +78,8 @@ def _changes(freshness: Freshness, targets: Iterable[Job]) -> Iterator[str]:
     jobs = dict.fromkeys(job for target in targets for job in freshness.running(target))
     missing = Counter(job.rule for job in jobs if not freshness.differences(job))
     if missing:
-        lines.append(f"missing: {', '.join(f'{rule} × {missing[rule]}' for rule in missing)}")
+        counts = (f"{rule} × {n}" if n > 1 else rule for rule, n in missing.items())
+        lines.append(f"missing: {', '.join(counts)}")
     if lines:
         yield "ntkcond: reasons, from which all other jobs follow:"
         yield from (f"    {line[:LONGEST]}{'…' * (len(line) > LONGEST)}" for line in _first(lines))
