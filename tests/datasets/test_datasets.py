@@ -180,6 +180,8 @@ def test_damaged_missing_and_unknown_files_are_refused_by_name(tmp_path):
         custom.load(tmp_path, {"file": tmp_path / "group.h5"})
     with pytest.raises(UserError, match="no such file"):
         custom.load(tmp_path, {"file": tmp_path / "absent.npy"})
+    with pytest.raises(UserError, match="is a folder"):
+        custom.load(tmp_path, {"file": tmp_path})
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,26 @@ def test_one_source_can_be_shown_at_two_sizes():
     assert data_set(checked, "mnist").samples == 60000
 
 
+def test_a_folder_in_the_place_of_a_file_is_called_one():
+    config = changed("datasets.mine", {"file": "docs"})
+    config["figures"]["fig2"] = ["mine"]
+    with pytest.raises(UserError, match=r"mine\.file: .*docs is a folder\. Name a file in it"):
+        check(config, ROOT)
+
+
+def test_the_recipe_of_two_widths_in_one_figure():
+    page = (ROOT / "config/README.md").read_text("utf-8").partition("### Two widths in one")[2]
+    recipe = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    config = copy.deepcopy(DEFAULT)
+    update_config(config, recipe)
+    graph = Graph(check(config, ROOT), ROOT)
+    upstream = list(graph.upstream(graph.job("fig2")))
+    widths = {job.settings["width"] for job in upstream if job.rule == "kernel"}
+    assert widths == {512, 2048}
+    one, other = (dict(job.settings) for job in upstream if job.rule == "dataset")
+    assert one == other  # the same samples
+
+
 def jobs(config: dict) -> list:
     """All that the artefacts depend on, inputs in their order."""
     graph = Graph(check(config, ROOT), ROOT)

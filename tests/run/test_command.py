@@ -41,7 +41,7 @@ def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monk
         ("MemoryError()", 1, "ntkcond: out of memory. Lower block"),
         ("RuntimeError('DefaultCPUAllocator: can\\'t allocate memory')", 1, "out of memory"),
         ("torch.OutOfMemoryError()", 1, "ntkcond: out of memory"),
-        ("KeyError('a bug')", 2, "KeyError: 'a bug'"),
+        ("KeyError('a bug')", 2, ", line 6: KeyError: 'a bug'. Correct this line if it is yours"),
     ],
 )
 def test_what_went_wrong_is_on_the_terminal_and_in_the_log(tmp_path, raised, status, said):
@@ -61,7 +61,28 @@ command.run(main, command.parser("A step."))
     assert done.returncode == status
     assert said in done.stderr
     assert said in log.read_text("utf-8")
-    assert ("Traceback" in done.stderr) == (status == 2)
+    assert len(done.stderr.splitlines()) == 1
+    assert ("Traceback" in log.read_text("utf-8")) == (status == 2)
+
+
+def test_an_error_in_a_package_is_said_with_the_line_of_ours_that_calls_it(tmp_path):
+    """Such as of a user's own activation; and all of it where no log keeps it."""
+    activation = tmp_path / "own.py"
+    activation.write_text("import json\n\ndef value(z):\n    return json.loads(z)\n", "utf-8")
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import own
+from ntkcond.run import command
+command.run(lambda arguments: own.value("x"), command.parser("A step."))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--output", tmp_path / "x"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith(f"ntkcond: {activation}, line 4: json.decoder.JSONDecodeError: Expect")
+    assert "Traceback (most recent call last):" in rest
 
 
 def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback_of_ours():

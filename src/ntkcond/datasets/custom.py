@@ -44,7 +44,10 @@ def load(data_dir: Path, options: dict) -> Raw:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
-        raise UserError(f"{path}: no such file. Correct the data set's file in the config")
+        raise UserError(
+            f"{path}: {'is a folder' if path.is_dir() else 'no such file'}. Correct the data set's"
+            " file in the config"
+        )
     readers = {".npy": _read_npy, ".npz": _read_npz, ".h5": _read_hdf5, ".hdf5": _read_hdf5}
     if path.suffix not in readers:
         raise UserError(f"{path}: unknown kind of file. Use .npy, .npz or .h5")

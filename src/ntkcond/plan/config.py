@@ -281,6 +281,8 @@ def _check_raw_files(config: Config, name: str, start: Path | str, scan: bool) -
 
 def _check_file(where: str, name: str, start: Path | str) -> None:
     path = resolved(name, start)
+    if path.is_dir():
+        raise UserError(f"{where}: {path} is a folder. Name a file in it")
     if not path.is_file():
         raise UserError(f"{where}: {path}: no such file. Correct the path")
     if not os.access(path, os.R_OK):

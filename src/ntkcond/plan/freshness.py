@@ -79,10 +79,10 @@ class Freshness:
         lines = (f"    {entry}: {_listed(made_with[entry])}" for entry in made_with)
         return True, "\n".join([f"{path} is up to date. It was made with:", *lines])
 
-    def reasons(self, job: Job) -> list[str]:
-        """What differs for the job and all upstream, a line for each rule and difference; of a job
+    def reasons(self, *targets: Job) -> list[str]:
+        """What differs for these and all upstream, a line for each rule and difference; of a job
         that differs only since its inputs do, nothing."""
-        by_job = {up: self.differences(up) for up in self.survey(job)}
+        by_job = {up: self.differences(up) for job in targets for up in self.survey(job)}
         stale = {
             output for up, differences in by_job.items() if differences for output in up.outputs
         }

@@ -12,6 +12,8 @@ out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attrib
 - `persistence.metadata`: what Snakemake has noted of a file.
 """
 
+import atexit
+import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -20,6 +22,7 @@ import os
 import shlex
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +32,7 @@ from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.step import Request
-from ntkcond.plan import caption, config, missing, run_lock
+from ntkcond.plan import caption, config, last_words, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
 from ntkcond.plan.graph import DRAW, RECORDED, Graph, Job
 from ntkcond.run.digests import remember
@@ -58,6 +61,7 @@ def exit_on_mistake(function: Callable) -> Callable:
         try:
             return function(*arguments, **options)
         except UserError as error:
+            atexit.unregister(say_last)  # nothing matters more
             sys.exit(f"ntkcond: {error}")
 
     return wrapped
@@ -75,6 +79,15 @@ def of_job(method: Callable) -> Callable:
     return of_rule
 
 
+def say_last(plan: "Plan", folder: Path, since: float) -> None:
+    """When this process ends. Snakemake has left the folder of --directory by then."""
+    where = [] if folder == Path.cwd() else [f"ntkcond: in {os.path.relpath(folder)}:"]
+    with contextlib.suppress(UserError, OSError), contextlib.chdir(folder):
+        for line in last_words.of_run(plan.freshness, plan.planned, plan.given, since, plan.failed):
+            print(*where, line, sep="\n", file=sys.stderr)
+            where = []
+
+
 def is_first() -> bool:
     """Whether a person started this Snakemake, and no job of another."""
     me = f"{socket.gethostname()} {os.getpid()}"
@@ -84,13 +97,19 @@ def is_first() -> bool:
 class Plan:
     """For the rules of one workflow. workflow, config: Snakemake's globals; version: of ntkcond
     that the rules are of; project: the folder of config.yaml, in which relative paths start. None
-    for rules read from elsewhere: their config is over the default one, and paths start here."""
+    for rules read from elsewhere: their config is over the default one, and paths start here.
+    given: settings of the command line."""
 
     specs: Mapping[str, Spec] = SPECS
 
     @exit_on_mistake
-    def __init__(self, workflow, config_: dict, version: str, project: Path | None) -> None:
+    def __init__(
+        self, workflow, config_: dict, version: str, project: Path | None, given: dict | None = None
+    ) -> None:
         self.workflow = workflow
+        self.given = given or {}
+        self.planned: dict[Job, None] = {}  # the jobs that Snakemake asked for
+        self.failed = False
         self.start = project or Path()
         _require_code(self.start, version)
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
@@ -123,6 +142,10 @@ class Plan:
                 print(missing.in_words(self.asked, left_out[folder]), file=sys.stderr)
         self.graph = self.asked.without(left_out.get(folder, {}))
         self.freshness = Freshness(self.graph)
+        if self.is_first:
+            import h5py  # noqa: F401  it ends after what is registered later
+
+            atexit.register(say_last, self, Path.cwd(), time.time())
 
     @property
     def targets(self) -> list[str]:
@@ -331,6 +354,10 @@ class Plan:
         """Before the first job."""
         run_lock.take(SNAKEMAKE_FOLDER / "ntkcond/running")
 
+    def on_error(self) -> None:
+        """After the last job, if any failed or was stopped."""
+        self.failed = True
+
     def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
         """Where Snakemake cannot see it: raises UserError. Not of rules that --forcerun names."""
         if ACCEPTING & set(sys.argv):
@@ -372,7 +399,9 @@ class Plan:
             )
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
-        return self.graph.job(rule, **dict(wildcards.items()))
+        job = self.graph.job(rule, **dict(wildcards.items()))
+        self.planned[job] = None
+        return job
 
 
 def _forced_rules(words: Sequence[str]) -> list[str]:

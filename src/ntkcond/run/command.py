@@ -9,8 +9,10 @@ import os
 import re
 import signal
 import sys
+import sysconfig
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +26,7 @@ from ntkcond.run.record import canonical, input_digest, input_name, is_result, r
 
 log = logging.getLogger("ntkcond")
 Number = TypeVar("Number", int, float)
+PACKAGE = str(Path(__file__).parents[1])
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether Snakemake lives
 OF_EACH_STEP = ("samples",)  # how many a step takes: of all that its input has
 COSTS = "start-up %.2f s, work %.2f s, CPU %.2f s, peak memory %.0f MB"
@@ -220,8 +223,22 @@ def _run(
         if _out_of_memory(error):
             log.error("ntkcond: out of memory. Lower block, samples or width in the config")
             sys.exit(1)
-        log.exception("ntkcond: this should not happen; please report it with this log")
+        log.error(
+            "ntkcond: %s. Correct this line if it is yours; if not, please report it with this log",
+            _where(error),
+        )
+        log.log(logging.INFO if arguments.log else logging.ERROR, "All of it:", exc_info=True)
         sys.exit(2)
+
+
+def _where(error: Exception) -> str:
+    """File and line, the last that is ours or a user's and no other package's; and the error."""
+    others = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename.startswith(PACKAGE) or not f.filename.startswith(others)]
+    place = (own or frames)[-1]
+    words = " ".join("".join(traceback.format_exception_only(error)).split())
+    return f"{place.filename}, line {place.lineno}: {words.rstrip('.')}"
 
 
 def _seconds_old() -> float | None:
