@@ -13,7 +13,6 @@ from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.run.progress import log
 
 SPEC = Spec(
     title="Figure 2, separation and conditioning against depth",
@@ -84,13 +83,6 @@ def table(
         {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
         for curve, rows in conditioning.groupby(CURVE, sort=False)
     ])  # fmt: skip
-    for row in angles.drop_duplicates("dataset").itertuples():
-        if row.duplicate_rows or row.zero_rows:
-            log.warning(
-                "%s: %d samples repeat another, %d are zero: κ = ∞ where a block has them; to leave"
-                " them out, set datasets.%s.distinct: true",
-                row.dataset, row.duplicate_rows, row.zero_rows, row.dataset,
-            )  # fmt: skip
     minima = pd.DataFrame(
         [
             {
