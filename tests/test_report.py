@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chromium import chromium, errors, serious
+from chromium import chromium, errors, serious, show
 from ntkcond.run.digests import code_digests
 from ntkcond.run.record import short_digest
 from thoroughness import how_many
@@ -95,6 +95,20 @@ def test_the_front_page_says_what_it_is_a_report_of(page):
         assert part in front
     for setting in ("synthetic", "digits", r'"seeds": \[\s+1,\s+32', "24", "20"):
         assert re.search(setting, html.unescape(re.sub(r"<[^>]*>", "", front)))
+
+
+def test_the_front_page_says_how_to_read_what_figures_have(page):
+    front = content(page, "workflow_desc")
+    for mark in ("n", "m, L", "seeds", "shade", "thin line", "band for ∞", "hollow triangle"):
+        assert re.search(rf"<dt>{mark}\b.*</dt>|<dt>{mark}</dt>", front), mark
+
+
+def test_the_front_page_names_artefacts_by_their_titles(page):
+    front = content(page, "workflow_desc")
+    shown = content(page, "results")
+    links = re.findall(r'<a class="reference external"[^>]*>([^<]*)</a>', front)
+    assert {entry["labels"]["artefact"] for entry in shown.values()} < set(links)
+    assert not {Path(path).name for path in shown} & set(links)
 
 
 def test_the_front_page_shows_figure_2_and_the_verdicts(finished, page):
@@ -211,6 +225,29 @@ def test_a_browser_shows_the_front_page_from_its_top(browser):
     assert "How to read κ" in browser.find_element("css selector", ".prose").text
 
 
+@pytest.mark.parametrize("width", [400, 700, 1000, 1400])
+def test_no_text_of_the_front_page_is_covered(browser, width):
+    """By Snakemake's menu, nor cut off at either side, in windows of any width."""
+    show(browser, width, "light")
+    hidden = browser.execute_script("""
+        const hidden = [];
+        for (const text of document.querySelectorAll('.prose h1, .prose p, .prose li, .prose dd')) {
+            text.scrollIntoView({block: 'center'});
+            const box = text.getBoundingClientRect();
+            for (const x of [box.left + 1, box.right - 1]) {
+                const top = document.elementFromPoint(x, box.top + box.height / 2);
+                if (!top || !top.closest('.prose')) hidden.push(text.textContent.slice(0, 50));
+            }
+        }
+        document.querySelector('.prose h1').scrollIntoView();
+        return hidden;
+    """)
+    least = browser.execute_script("return document.querySelector('.prose p').clientWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert hidden == []
+    assert least > 350
+
+
 def test_the_front_page_is_accessible_and_shows_figure_2(browser):
     """Its own content: Snakemake's menu around it has links and an input without a name."""
     assert serious(browser, within=".prose") == []
@@ -262,7 +299,7 @@ def test_a_downloaded_table_is_the_file(finished, browser, page):
 
 def test_links_of_the_front_page_lead_to_captions(browser, page):
     browser.get(page.as_uri())
-    browser.find_element("link text", "fig2.png").click()
+    browser.find_element("link text", MADE["fig2"].title).click()
     caption = browser.find_element("css selector", "nav .prose")
     assert "smallest angle φ" in caption.text
 

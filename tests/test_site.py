@@ -1,6 +1,7 @@
 """The documentation site: links lead somewhere, nothing is left out, a browser and a reader by keys
 or by ear can use it."""
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ import pytest
 import ntkcond
 from chromium import chromium, errors, serious, show
 from http_server import served
+from ntkcond.artefacts.registry import SPECS
 from workflow import MADE, ROOT
 
 
@@ -76,8 +78,24 @@ def test_every_artefact_is_in_the_gallery(pages, site):
     for name, spec in MADE.items():
         assert f"snakemake -j2 results/{name}{spec.files[0]}" in text
         for suffix in spec.files:
-            if suffix != ".html":
-                assert any(link.endswith(f"/{name}{suffix}") for link in pages[gallery].links)
+            links = [link for link in pages[gallery].links if link.endswith(f"/{name}{suffix}")]
+            assert len(links) >= 2  # in the overview, and beside the caption
+
+
+def test_the_gallery_names_artefacts_by_section_and_title(site):
+    """In its overview, above the captions; the title leads to the caption."""
+    gallery = (site / "gallery.html").read_text("utf-8")
+    overview = gallery[gallery.index('class="rubric"') : gallery.index("<h2>")]
+    links = re.findall(r'<a class="reference internal" href="#([^"]*)">(.*?)</a>', overview)
+    plain = re.sub(r"<[^>]*>", "\n", overview)
+    titles, captions = links[::2], links[1::2]
+    assert {title for _, title in titles} == {spec.title for spec in SPECS.values()}
+    assert captions == [(place, "caption") for place, _ in titles]
+    assert len({place for place, _ in titles}) == len(titles) == len(SPECS)
+    assert not any(f"\n{name}\n" in plain for name in SPECS)
+    assert {spec.section for spec in SPECS.values()} == set(
+        re.findall(r'<p class="rubric">(.*?)</p>', gallery)
+    )
 
 
 def test_every_public_name_is_in_the_reference(pages, site):

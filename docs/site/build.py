@@ -22,7 +22,7 @@ SHOWN = (
     "*.md", "*.cff", "*.yaml", "LICENSE", "*/README.md", "docs", "config", "studies", "profiles",
     "tests/reference",
 )  # fmt: skip
-OF_RESULTS = ("*.png", "*.pdf", "*.csv", "*.md", "report.html")
+OF_RESULTS = ("*.png", "*.pdf", "*.csv", "*.md", "claims.html", "report.html")
 
 
 def main() -> None:

@@ -4,12 +4,14 @@ import io
 import math
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind_from_stats
 
+from chromium import chromium, errors, serious, show
 from ntkcond.artefacts import (
     claims,
     fig_activations,
@@ -19,7 +21,8 @@ from ntkcond.artefacts import (
     output,
     theory,
 )
-from ntkcond.artefacts.claims import kernels, optimisation
+from ntkcond.artefacts.claims import kernels, measured, optimisation
+from ntkcond.artefacts.claims.page import LEGEND
 from ntkcond.artefacts.theory import conditioning, descents, formulas, residual, wide_networks
 from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
@@ -36,6 +39,7 @@ from ntkcond.artefacts.verdicts.claim import (
     UNDECIDED,
     UNTESTED,
     VACUOUS,
+    VERDICTS,
     Claim,
     Finding,
     holm,
@@ -1243,5 +1247,165 @@ def test_the_page_to_read_has_every_row(on_theory):
     assert all(line.endswith("|") for line in tables)
     columns = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
     assert columns == {5, 7}  # also where a cell has a | of its own
+
+
+def test_every_row_says_what_the_numbers_say(on_theory):
+    text = claims.markdown(on_theory)
+    lines = re.findall(r"^\| [^|].*$", text.partition("\n## ")[0], re.M)
+    cells = [re.split(r"(?<!\\) \| ", line[2:-2]) for line in lines]
+    assert {len(row) for row in cells} == {4}
+    said = {name.split()[0]: words.replace("\\|", "|") for name, *_, words in cells}
+    for name, of_claim in on_theory.groupby("id"):
+        assert said[name], name
+        if not of_claim.quantity.iloc[0]:
+            continue
+        decisive = of_claim[of_claim.verdict == measured.worst(of_claim)]
+        shown = [row for row in decisive.itertuples() if f": {row.measured};" in said[name]]
+        assert shown or re.search(r": \S+ to \S+; expected", said[name]), name
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["0.5"], "κ/κ₀: 0.5; expected: < 1 (s0)."),
+        (["0.5", "0.5"], "κ/κ₀: 0.5; expected: < 1 (2 settings)."),
+        (["−2 to 3", "1e−05", "+4"], "κ/κ₀: −2 to +4; expected: < 1 (3 settings)."),
+        (["0.5", "∞"], "κ/κ₀: 0.5 to ∞; expected: < 1 (2 settings)."),
+        (["8 of 9", "9 of 9"], "κ/κ₀: 8 of 9; expected: < 1 (s0; and 1 more)."),
+    ],
+)
+def test_measurements_are_told_in_short(values, said):
+    def test(_: dict) -> Iterator[Finding]:
+        for number, value in enumerate(values):
+            yield judged(f"s{number}", "κ/κ₀", "< 1", value, "", HOLDS)
+        yield judged("elsewhere", "κ/κ₀", "< 1", "0", "", VACUOUS)  # does not decide
+
+    assert measured.in_words(claims.table(claims=[Claim("0", "", "", test)])) == said
+
+
+def test_a_measurement_that_is_a_bound_is_told_as_one():
+    def test(_: dict) -> Iterator[Finding]:
+        yield judged("a", "κ/κ₀", "< 1", "7", "unresolved, a lower bound", FAILS)
+        yield judged("b", "κ/κ₀", "< 1", "9", "", FAILS)
+
+    said = measured.in_words(claims.table(claims=[Claim("0", "", "", test)]))
+    assert said == "κ/κ₀: 7 to 9; expected: < 1 (2 settings; unresolved, a lower bound)."
+
+
+def test_no_more_than_two_quantities_are_told():
+    def test(_: dict) -> Iterator[Finding]:
+        for number in range(5):
+            yield judged("here", f"x{number}", "1", "1", "", HOLDS)
+
+    said = measured.in_words(claims.table(claims=[Claim("0", "", "", test)]))
+    assert said.splitlines() == [
+        "x0: 1; expected: 1 (here).", "x1: 1; expected: 1 (here).", "And 3 more.",
+    ]  # fmt: skip
+
+
+class Parsed(HTMLParser):
+    """ids; links; texts: of each element with an id, all text in it. Raises where an element ends
+    that is not the last that began."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.open: list[tuple[str, str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        name = attributes.get("id") or ""
+        if name:
+            self.ids.append(name)
+        self.links += [attributes[key] or "" for key in ("href", "src") if key in attributes]
+        if tag not in ("meta", "link", "br", "input"):
+            self.open.append((tag, name))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        for _, name in self.open:
+            self.texts[name] = self.texts.get(name, "") + data
+
+
+def test_the_page_is_well_formed_and_alone(on_theory):
+    page = Parsed(claims.html(on_theory))
+    assert [tag for tag, _ in page.open] == ["html", "body"]  # whose ends HTML lets one leave out
+    assert len(page.ids) == len(set(page.ids))
+    assert set(page.links) - {"data:,"} <= {f"#{name}" for name in page.ids}
+
+
+def test_claims_and_their_measurements_lead_to_each_other(on_theory):
+    text = claims.html(on_theory)
+    page = Parsed(text)
+    for name, rows in on_theory.groupby("id"):
+        assert page.links.count(f"#measured-{name}") >= 2
+        assert f"#{name}" in page.links
+        row, section = page.texts[name], page.texts[f"measured-{name}"]
+        assert rows.claim.iloc[0] in row
+        for measurement in rows.itertuples():
+            assert measurement.measured in section
+        if rows.quantity.iloc[0]:
+            assert re.search(rf"\b{len(rows)}\xa0measurements?", row)
+    rows_of_table = text.count("<tr>") + text.count("<tr id=")
+    with_table = on_theory[on_theory.quantity != ""]
+    heads = len(KINDS) + 2 + with_table.id.nunique()
+    assert rows_of_table == heads + len(LEGEND) + on_theory.id.nunique() + len(with_table)
+
+
+def test_verdicts_differ_by_colour_and_by_sign():
+    looks = [look for verdict, look in LEGEND.items() if verdict not in (VACUOUS, UNTESTED)]
+    assert set(LEGEND) == {*VERDICTS} - {CONJECTURE}
+    for part in range(2):
+        assert len({look[part] for look in looks}) == len(looks)
+
+
+def test_the_page_counts_the_verdicts(on_theory):
     page = claims.html(on_theory)
-    assert page.count("<tr") == len(on_theory) + on_theory.id.nunique() + len(KINDS) + 2
+    for verdict in LEGEND:
+        row = next(
+            line for line in page.splitlines() if f'id="show-{verdict.replace(" ", "-")}"' in line
+        )
+        numbers = [int(n.replace("–", "0")) for n in re.findall(r">([\d–]+)</td>", row)]
+        words = {verdict} | {claims.SUPPORTED.get(claims.SUPPORT.get(verdict, ""), verdict)}
+        expected = [
+            sum(count for word, count in of_kind.items() if word in words)
+            for of_kind in claims.counts(on_theory).values()
+        ]
+        assert numbers == expected
+
+
+@pytest.fixture(scope="module")
+def browser(on_theory, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "claims.html").write_text(claims.html(on_theory), "utf-8")
+    with chromium(folder) as chrome:
+        chrome.get((folder / "claims.html").as_uri())
+        yield chrome
+
+
+@pytest.mark.parametrize("width", [400, 700, 1300])
+def test_the_page_fits_every_window_and_is_accessible(browser, width):
+    show(browser, width, "light")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert serious(browser) == []
+    assert errors(browser) == []
+
+
+def test_a_verdict_without_its_tick_is_hidden(browser, on_theory):
+    show(browser, 1300, "light")
+
+    def rows() -> int:
+        count = "[...document.querySelectorAll('tr.claim')].filter(row => row.offsetHeight).length"
+        return browser.execute_script(f"return {count}")
+
+    holding = on_theory[on_theory.overall == HOLDS].id.nunique()
+    supported = on_theory[on_theory.support == claims.SUPPORT[HOLDS]].id.nunique()
+    assert rows() == on_theory.id.nunique()
+    browser.find_element("id", "show-holds").click()
+    assert rows() == on_theory.id.nunique() - holding - supported
+    browser.find_element("id", "show-holds").click()

@@ -12,6 +12,8 @@ import pandas as pd
 
 from ntkcond.artefacts import sweep_curves
 from ntkcond.artefacts.claims import kernels, optimisation
+from ntkcond.artefacts.claims.measured import in_words
+from ntkcond.artefacts.claims.page import page
 from ntkcond.artefacts.spec import Spec
 from ntkcond.artefacts.verdicts.claim import (
     BELIEF,
@@ -97,6 +99,7 @@ INTRODUCTION = (
     " contradicted: confirmed as a whole, but not at each step. A conjecture is what the paper puts"
     " as its belief. Rows named ours extend the paper's statements."
 )
+SECTIONS = {**KINDS, OURS: "ours"}
 SUPPORT = {
     VACUOUS: "It could not have failed here.",
     HOLDS: "The numbers support it.",
@@ -110,11 +113,6 @@ SUPPORTED = {
     SUPPORT[UNCONTRADICTED]: UNCONTRADICTED, SUPPORT[UNDECIDED]: UNDECIDED,
     SUPPORT[FAILS]: "not supported", SUPPORT[VACUOUS]: VACUOUS,
 }  # fmt: skip
-STYLE = (
-    "body { font: 14px/1.4 sans-serif; margin: 1.5em } table { border-collapse: collapse }"
-    " td, th { text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0;"
-    " border-bottom: 1px solid #ddd }"
-)
 
 
 def table(
@@ -217,13 +215,16 @@ def _with_texts(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(numbers: pd.DataFrame) -> pd.DataFrame:
-    """With columns name, id and difference, and instead, what the numbers say."""
+    """With columns name, id and difference; and what the numbers say: instead, what holds in place
+    of the claim, and measurement."""
     known = ~numbers.overall.isin([HOLDS, UNCONTRADICTED]) | numbers.difference.notna()
     known |= numbers.same_as != ""
     correction = numbers.correction.where(known & (numbers.overall != UNTESTED), "")
+    words = {name: in_words(rows) for name, rows in numbers.groupby("id", sort=False)}
     return numbers.assign(
         name=numbers.id + (" [" + numbers.difference.astype("string") + "]").fillna(""),
         instead=(numbers.support + " " + correction).str.strip(),
+        measurement=numbers.id.map(words),
     )
 
 
@@ -255,17 +256,19 @@ def markdown(numbers: pd.DataFrame) -> str:
     each."""
     numbers = _named(_with_texts(numbers))
     claims = numbers.drop_duplicates("id")
+    said = claims.instead + " " + claims.measurement.str.replace("\n", " ")
+    claims = claims.assign(said=said.str.strip())
     lines = [
         f"# The paper's claims, one by one\n\n{INTRODUCTION}\n",
         f"{_summary(numbers)}\n",
     ]
-    for kind, words in {**KINDS, OURS: "ours"}.items():
+    for kind, words in SECTIONS.items():
         of_kind = claims[claims.kind == kind]
         if len(of_kind):
             lines.append(f"\n**{words[0].upper()}{words[1:]}**\n")
             lines += _grid(
                 ["", "the paper says", "verdict", "what the numbers say"],
-                of_kind[["name", "claim", "overall", "instead"]],
+                of_kind[["name", "claim", "overall", "said"]],
             )
     for _, rows in numbers.groupby("id", sort=False):
         first = rows.iloc[0]
@@ -287,25 +290,16 @@ def _grid(head: list[str], rows: pd.DataFrame) -> list[str]:
 
 
 def html(numbers: pd.DataFrame) -> str:
-    """The same as one page for the report: the claims of each kind, then every measurement."""
+    """The same as one page for the report, with links, and a colour for each verdict."""
     numbers = _named(_with_texts(numbers))
-    summary = _summary(numbers).replace("**", "")
-    columns = {
-        "name": "", "claim": "the paper says", "source": "where", "overall": "verdict",
-        "instead": "what the numbers say",
-    }  # fmt: skip
-    claims = numbers.drop_duplicates("id")
-    parts = []
-    for kind, words in {**KINDS, OURS: "ours"}.items():
-        of_kind = claims[claims.kind == kind][[*columns]].rename(columns=columns)
-        if len(of_kind):
-            head = f"<h2>{words[0].upper()}{words[1:]}</h2>"
-            parts.append(head + of_kind.to_html(index=False, border=0, na_rep=""))
-    rows = numbers.assign(id=numbers["name"])
-    rows = rows[["id", "kind", *TEXTS, "verdict", "judged", "artefact"]]
-    measured = rows.to_html(index=False, border=0, na_rep="")
-    return (
-        "<!doctype html><meta charset=utf-8><title>The paper's claims</title>\n"
-        f"<style>{STYLE}</style>\n<h1>The paper's claims, one by one</h1>\n<p>{INTRODUCTION}</p>"
-        f"<p>{summary}</p>{''.join(parts)}<h2>What was measured</h2>{measured}"
+    supported = numbers.support.map(SUPPORTED)
+    numbers["shown"] = numbers.overall.where(
+        numbers.overall != CONJECTURE, "conjecture, " + supported
     )
+    verdicts = {SUPPORTED[words]: verdict for verdict, words in SUPPORT.items()}
+    counted = {
+        kind: {verdicts.get(word, word): count for word, count in words.items()}
+        for kind, words in counts(numbers).items()
+    }
+    headings = {kind: words[0].upper() + words[1:] for kind, words in SECTIONS.items()}
+    return page(numbers, INTRODUCTION, headings, counted)
