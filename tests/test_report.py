@@ -99,7 +99,7 @@ def test_the_front_page_says_what_it_is_a_report_of(page):
 
 def test_the_front_page_says_how_to_read_what_figures_have(page):
     front = content(page, "workflow_desc")
-    for mark in ("n", "m, L", "seeds", "shade", "thin line", "band for ∞", "hollow triangle"):
+    for mark in ("n", "m, L", "seeds", "shade", "thin line", "grey band", "hollow triangle"):
         assert re.search(rf"<dt>{mark}\b.*</dt>|<dt>{mark}</dt>", front), mark
 
 
