@@ -102,7 +102,7 @@ def of_activation(activation: str, colour: object) -> dict:
 def rows_with_band(figure: style.Picture, lanes: Sequence[int]) -> list[tuple[Axes, Axes, Axes]]:
     """For each row of the figure: a panel; one for κ; above that a band for κ = ∞, with room for so
     many curves, at the heights 0, −1, …"""
-    heights = [height for count in lanes for height in (0.04 + 0.03 * max(1, count), 1)]
+    heights = [height for count in lanes for height in (0.04 + 0.03 * count if count else 0.001, 1)]
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, hspace=0.03)
     rows = []
     for row, count in enumerate(lanes):
