@@ -45,7 +45,7 @@ def test_a_steps_error_is_a_line_on_the_terminal_and_in_its_log(project, folder)
     assert done.stderr.endswith(end + "".join(last))
     if folder != ".":
         assert last.pop(0) == f"ntkcond: in {folder}:\n"
-    assert last[0].startswith("ntkcond: not finished. The same command resumes: finished results")
+    assert last[0].startswith("ntkcond: not finished. Once mended, the same command resumes: ")
     assert last[1].startswith(f"ntkcond: {LOG}: ") and last[1].endswith(MISTAKE) and len(last) == 2
     error = done.stderr[done.stderr.index("Error in rule dataset:") :]
     assert "output: results/datasets/mine.h5" in error
@@ -80,7 +80,7 @@ def test_a_run_that_is_stopped_ends_without_a_traceback_and_resumes(project, min
         else f" start anew, training from {checkpoint} of "
     )
     assert resumes.startswith(f"{anew}{saved}")
-    assert stopped.startswith("ntkcond: no step says an error: the run was stopped, or a job was")
+    assert stopped.startswith("ntkcond: no step says an error: the run was stopped (Ctrl-C)")
     planned = snakemake(project, "-n", TRAINED)
     assert "sgd" in planned.stdout
 
@@ -98,7 +98,8 @@ def test_runs_end_with_what_is_made_and_lacks_and_dry_runs_with_what_changed(pro
     table = "results/conditioning.csv"
     repeated = (
         "ntkcond: mine: 2 of 14 samples repeat an earlier one: a block with both has κ = ∞; left"
-        " out of the closest pair. Fix: datasets: {mine: {distinct: true}}"
+        " out of the closest pair. Fix: datasets: {mine: {distinct: true}}, with block ≤ the samples"
+        " then left"
     )
     done = snakemake(project, table)
     assert done.stderr.endswith(f"\nntkcond: up to date now: {table}\n{repeated}\n")

@@ -1,6 +1,6 @@
 """Figure 2: the smallest gradient angle and the condition number of the NTK against depth."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -121,14 +121,14 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 lane = curves.index(names)
                 sweep_panels.draw_in_band(band, lane, curve.depth[curve.singular > 0], look)
         _finish(angles, kappas, band, some)
-        if len(rows) > 1:
+        if len(rows) > 1 or some.activation.nunique() > 2:
             sets = ", ".join(map(title, some.dataset.unique()))
             angles.set_title(f"{sets}: separation")
             band.set_title("conditioning")
     entries = _entries(numbers, looks)
     if any(map(len, infinite)):
         entries.append(sweep_panels.key_of_band())
-    figure.key(*entries, about=style.conditions(numbers, _repeats(numbers)))
+    figure.key(*entries, about=style.conditions(numbers, *_reasons(numbers)))
     return figure
 
 
@@ -144,7 +144,7 @@ def _looks(numbers: pd.DataFrame) -> dict[tuple[str, str], dict]:
     """Of each curve. Colour and marker are the data set's, dashes and filling the activation's; of
     more than two activations the activation has them all."""
     activations = list(numbers.activation.unique())
-    by = list(numbers.dataset.unique()) if len(activations) < 3 else activations
+    by = list(numbers.dataset.unique()) if len(activations) < 3 else list(ACTIVATIONS)
     looks = {}
     for names in numbers.groupby(CURVE[:2], sort=False).groups:
         position = by.index(names[0] if len(activations) < 3 else names[1])
@@ -186,7 +186,8 @@ def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
         marker = Line2D([], [], **{**looks[row.dataset, row.activation], "linestyle": "none"})
         marker.set_markerfacecolor(marker.get_color())
         if not by_activation:
-            entries.append((marker, f"{title(row.dataset)}, {row.samples:,} samples"))
+            width = f", $m$ = {row.width}" if numbers.width.nunique() > 1 else ""
+            entries.append((marker, f"{title(row.dataset)}, {row.samples:,} samples{width}"))
     for row in numbers.drop_duplicates("activation").itertuples():
         look = looks[row.dataset, row.activation]
         if not by_activation:
@@ -196,14 +197,19 @@ def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
     return entries
 
 
-def _repeats(numbers: pd.DataFrame) -> str:
-    """Of repeated and zero samples: why κ is ∞."""
-    words = []
+def _reasons(numbers: pd.DataFrame) -> Iterator[str]:
+    """Why κ is ∞, and why infinite width is not known."""
     for row in numbers.drop_duplicates("dataset").itertuples():
         if row.duplicate_rows > 0 or row.zero_rows > 0:
-            words.append(
+            yield (
                 f"{title(row.dataset)}: of {row.samples:,} samples {row.duplicate_rows:.0f} repeat"
                 f" another, {row.zero_rows:.0f} are zero: the NTK of a block with such samples is"
                 r" singular, $\kappa = \infty$; the setting distinct: true leaves them out"
             )
-    return "; ".join(words)
+    linear = (numbers.activation == "linear") | (numbers.depth == 0)
+    if (numbers.singular[linear] > 0).any():
+        yield r"linear networks, and $L$ = 0: $\kappa = \infty$ where the inputs' rank is below $n$"
+    known = numbers.infinite_min_angle_deg.notna().groupby(numbers.activation, sort=False).any()
+    if known.any() and not known.all():
+        names = ", ".join(ACTIVATIONS[name].title for name in known.index[~known])
+        yield rf"$m \to \infty$ for {names}: known for inputs of norm 1 (unit_norm: true) only"

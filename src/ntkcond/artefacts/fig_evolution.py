@@ -49,6 +49,9 @@ BELOW = {
     "alignment": "alignment with labels",
     "linearised_error": "error of the prediction",
 }
+EXPLAINED = (
+    r"change: $\|K_t - K_0\|/\|K_0\|$; error: of the residual that $K_0$ predicts, were it constant"
+)
 POWERS = ("change", "linearised_error")
 LOG = ("change", "kappa", "kappa_ratio", "linearised_error")
 MEANS = dict.fromkeys(LOG, interval.geometric) | {
@@ -136,7 +139,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         _row(below, at_end, "width", BELOW, colours)
         above[0].set_title(f"{title(dataset)}, $m$ = {of_steps.width.iloc[0]}")
         below[0].set_title(f"after {rows.step.max()} steps")
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=style.conditions(numbers, "square loss", EXPLAINED))
     return figure
 
 

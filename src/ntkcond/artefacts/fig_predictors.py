@@ -197,7 +197,8 @@ def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dic
 
 def _about(numbers: pd.DataFrame) -> str:
     words = style.conditions(numbers, f"{style.span(numbers.networks)} networks in a correlation")
-    return f"{words} Decided: p ≤ {LEVEL:g} after the correction for all points of a column."
+    decided = f"Decided: p ≤ {LEVEL:g} after the correction for all points of a column."
+    return rf"$\rho$: Spearman's rank correlation. {words} {decided}"
 
 
 def _entries(groups: list[str]) -> Iterator[tuple[Line2D, str]]:

@@ -104,9 +104,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 style.shade(axes, curve.position, low, high, colour, SHADE)
         left.set_title(title(dataset))
         left.set(yscale="log", ylabel=r"eigenvalue, relative to tr $K/n$")
-        middle.set(ylabel="share of the labels up to there", ylim=(0, 1.02))
+        middle.set(ylabel="share of the labels in the first $k$", ylim=(0, 1.02))
         for axes in (left, middle):
-            axes.set(xscale="log", xlabel="position of the eigenvalue")
+            axes.set(xscale="log", xlabel="position of the eigenvalue, $k$")
         of_depth = rows.drop_duplicates("depth")
         for name, words, marker in (
             ("kappa", r"$\kappa$", "o"),

@@ -145,9 +145,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 axes.text(0.5, 0.5, words, ha="center", transform=axes.transAxes)
                 axes.set(xticks=[], yticks=[])
                 continue
-            axes.set_ylabel(f"epochs to a loss of {rows.threshold.iloc[0]:g}")
+            axes.set_ylabel(f"epochs to a training loss of {rows.threshold.iloc[0]:g}")
             _points(axes, rows, colours)
-    about = style.conditions(numbers.drop(columns="width"))
+    about = style.conditions(numbers.drop(columns=["width", "n"]), "epochs: their mean")
     figure.key(*_entries(numbers, colours), about=about)
     return figure
 
@@ -215,9 +215,12 @@ def _entries(numbers: pd.DataFrame, colours: dict) -> Iterator[tuple[Artist, str
     shown = numbers[numbers.shown]
     for edge_of_rates, tip in TIPS.items():
         if (shown.at_edge == edge_of_rates).any():
-            yield Line2D([], [], **tip), f"triangle: best rate is the {edge_of_rates} tried"
+            yield (
+                Line2D([], [], **tip),
+                f"triangle: best learning rate is the {edge_of_rates} tried",
+            )
     missing = shown.epochs.isna().any(), np.isinf(shown.kappa).any()
-    words = ("loss not reached", r"$\kappa = \infty$")
+    words = (r"loss not reached, a line for each $m$ and activation", r"$\kappa = \infty$")
     if any(missing):
         look = {"facecolor": IN_BAND, "edgecolor": "0.8", "linewidth": 0.5}
         yield Patch(**look), f"grey band: {' or '.join(itertools.compress(words, missing))}"

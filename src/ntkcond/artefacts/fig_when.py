@@ -66,7 +66,7 @@ SIZES = (0.1, 0.3, 0.5, 0.7, 0.9)  # n/d, with even n
 CAUSES = {
     "offset": Cause("offset, in standard deviations", (0, 0.1, 0.2, 0.5, 1, 2), _with_offset),
     "pairs": Cause("angle of a pair, degrees", (90, 45, 20, 10, 3, 1), _in_pairs),
-    "decay": Cause(r"$\alpha$ of variances $j^{-\alpha}$", (0, 0.25, 0.5, 1, 1.5, 2), _decaying),
+    "decay": Cause(r"power $\alpha$ of decay", (0, 0.25, 0.5, 1, 1.5, 2), _decaying),
 }
 DEEP = 10
 WIDTH, SEEDS = 512, (1, 32, 111)
@@ -149,7 +149,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     about = (
         rf"Colours: $m \to \infty$, Gaussian samples, $d$ = {FEATURES},"
         f" $n$ = {style.span(numbers.n)}. Crosses: median of {len(SEEDS)} initialisations at"
-        f" $m$ = {WIDTH}."
+        f" $m$ = {WIDTH}. (a) to (c): $L$ = 1. (c), (f): feature $j$ has variance $j^{{-\\alpha}}$."
     )
     figure.key(*keys, about=about)
     return figure

@@ -30,6 +30,10 @@ or lost to rounding, as with parallel samples, there is no point; the figure say
 be below 1.
 """,
 )
+EXPLAINED = (
+    r"points: $m \to \infty$, one for each $n$ and $L$",
+    r"$\mu$, $s$: mean mode and lift of the linearised NTK",
+)
 VARIANTS = {"as it is": "o", "centred": "s", "whitened": "D"}
 PANELS = {"kappa": "(a) ReLU", "zero_mean_kappa": "(b) ReLU less its mean"}
 
@@ -90,5 +94,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     ]
     width = Line2D([], [], color=style.GREY, linewidth=0.6)
     keys.append((width, f"thin line: to $m$ = {style.span(numbers.width)}"))
-    figure.key(*keys, about=style.conditions(numbers, r"points: $m \to \infty$"))
+    figure.key(*keys, about=style.conditions(numbers, *EXPLAINED))
     return figure

@@ -20,6 +20,7 @@ from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from ntkcond.datasets.registry import title
+from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.files import replacing
 
 TEXT_WIDTH = 5.5  # inches: a single-column paper's text; half of it is still legible
@@ -179,17 +180,19 @@ def _entry(artist: Artist, colour: object) -> Artist:
 
 
 def conditions(numbers: pd.DataFrame, *more: str) -> str:
-    """Of a table: n and blocks of each data set, m, initialisations, as far as it has these
-    columns; and more words."""
+    """Of a table: n and blocks of each data set, the activation if it has one alone, m,
+    initialisations, as far as it has these columns; and more words."""
     words: dict[str, list[str]] = {}
     if "n" in numbers and "dataset" in numbers:
         for name, rows in numbers.groupby("dataset", sort=False):
             words.setdefault(_blocks(rows), []).append(title(name))
     several = len(words) > 1
     parts = [f"{', '.join(names)}: {size}" if several else size for size, names in words.items()]
+    if "activation" in numbers and numbers.activation.nunique() == 1:
+        parts.append(ACTIVATIONS[numbers.activation.iloc[0]].title)
     if "width" in numbers:
         numbers = numbers[np.isfinite(numbers.width)]  # of infinite width there is no random number
-        parts += [f"$m$ = {span(numbers.width)}"] if len(numbers) else []
+        parts += [f"width $m$ = {span(numbers.width)}"] if len(numbers) else []
     if "seeds" in numbers and numbers.seeds.notna().any():
         count = span(numbers.seeds.dropna())
         parts.append(f"{count} initialisation{'s' * (count != '1')}")

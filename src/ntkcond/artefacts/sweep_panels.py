@@ -14,7 +14,7 @@ DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
 LIMIT = r"thin line: $m \to \infty$"
 LOWER = r"triangle: lower bound on $\kappa$"
 SPREAD = r"shade: middle 68 % of $\kappa$"
-BAND = r"grey band: $\kappa = \infty$"
+BAND = r"grey band: $\kappa = \infty$, a singular NTK"
 ANGLES = r"shade: 95 % interval of mean min $\phi$"
 IN_BAND = "0.95"  # its grey
 TWO = r"short lines: min $\phi$ of each initialisation"
@@ -90,11 +90,13 @@ def limit(look: dict) -> dict:
 
 
 def of_activation(activation: str, colour: object) -> dict:
-    """ReLU: filled, solid; linear: hollow, dashed; others: filled, dotted."""
+    """ReLU: filled, solid; linear: hollow, dashed; others: half filled, dotted."""
     return {
         "color": colour,
         "linestyle": DASHES.get(activation, ":"),
         "markerfacecolor": "white" if activation == "linear" else colour,
+        "markerfacecoloralt": "white",
+        "fillstyle": "full" if activation in DASHES else "bottom",
         "markeredgewidth": 0.9,
     }
 

@@ -100,7 +100,10 @@ def _singular(graph: Graph, jobs: Iterable[Job]) -> Iterator[str]:
         log = graph.at(f"results/logs/dataset/{name}.log")
         if log.exists() and not entry.distinct:
             for words in SINGULAR.findall(log.read_text("utf-8", "replace")):
-                yield f"ntkcond: {words}. Fix: datasets: {{{name}: {{distinct: true}}}}"
+                fix = (
+                    f"datasets: {{{name}: {{distinct: true}}}}, with block ≤ the samples then left"
+                )
+                yield f"ntkcond: {words}. Fix: {fix}"
 
 
 def _failure(graph: Graph, jobs: Iterable[Job], since: float) -> Iterator[str]:
@@ -108,15 +111,16 @@ def _failure(graph: Graph, jobs: Iterable[Job], since: float) -> Iterator[str]:
     runs = [graph.at(job.outputs[0]) for job in jobs if job.rule == "sgd"]
     saved = [path for run in runs if (path := run.with_suffix(".checkpoint.h5")).exists()]
     times = _first([f"{path} of {time.ctime(path.stat().st_mtime)}" for path in saved])
-    training = f", training from {', '.join(times)}" if times else ""
-    yield (
-        "ntkcond: not finished. The same command resumes: finished results are kept, other jobs"
-        f" start anew{training or ' (no checkpoint yet)' * bool(runs)}"
-    )
     logs = [log for log in graph.at("results/logs").rglob("*.log") if _is_new(log, since)]
     said = {log: ERROR.findall(log.read_text("utf-8", "replace")) for log in logs}
     errors = {lines[-1]: log for log, lines in said.items() if lines}
+    training = f", training from {', '.join(times)}" if times else ""
+    yield (
+        f"ntkcond: not finished. {'Once mended, the' if errors else 'The'} same command resumes:"
+        " finished results are kept, other jobs"
+        f" start anew{training or ' (no checkpoint yet)' * bool(runs)}"
+    )
     yield from _first([f"ntkcond: {log}: {error}" for error, log in errors.items()]) or [
-        "ntkcond: no step says an error: the run was stopped, or a job was killed, as when memory"
-        " runs out"
+        "ntkcond: no step says an error: the run was stopped (Ctrl-C), or a job was killed, for its"
+        " memory perhaps"
     ]
