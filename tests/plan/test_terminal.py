@@ -98,8 +98,7 @@ def test_runs_end_with_what_is_made_and_lacks_and_dry_runs_with_what_changed(pro
     table = "results/conditioning.csv"
     repeated = (
         "ntkcond: mine: 2 of 14 samples repeat an earlier one: a block with both has κ = ∞; left"
-        " out of the closest pair. Fix: datasets: {mine: {distinct: true}}, with block ≤ the samples"
-        " then left"
+        " out of the closest pair. Fix: datasets: {mine: {distinct: true}}, block ≤ what is left"
     )
     done = snakemake(project, table)
     assert done.stderr.endswith(f"\nntkcond: up to date now: {table}\n{repeated}\n")

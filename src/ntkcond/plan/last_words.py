@@ -100,9 +100,7 @@ def _singular(graph: Graph, jobs: Iterable[Job]) -> Iterator[str]:
         log = graph.at(f"results/logs/dataset/{name}.log")
         if log.exists() and not entry.distinct:
             for words in SINGULAR.findall(log.read_text("utf-8", "replace")):
-                fix = (
-                    f"datasets: {{{name}: {{distinct: true}}}}, with block ≤ the samples then left"
-                )
+                fix = f"datasets: {{{name}: {{distinct: true}}}}, block ≤ what is left"
                 yield f"ntkcond: {words}. Fix: {fix}"
 
 
