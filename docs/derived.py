@@ -52,13 +52,13 @@ def of_training() -> Iterator[tuple[str, Value]]:
     yield "epochs at L = 1 to deeper, least", fewer.min()
     yield "epochs at L = 1 to deeper, most", fewer.max()
     accuracy = epochs.test_accuracy_percent_mean
-    yield "Table 1, fall", accuracy[1] - accuracy[12]
+    yield "Table 1, fall", Quantity(accuracy[1] - accuracy[12], "%")
     above = accuracy - epochs.paper_test_accuracy_percent
-    yield "Table 1, above the paper, L = 1", above[1]
-    yield "Table 1, above the paper, least", above.min()
-    yield "Table 1, above the paper, most of the others", above.drop(1).max()
+    yield "Table 1, above the paper, L = 1", Quantity(above[1], "%")
+    yield "Table 1, above the paper, least", Quantity(above.min(), "%")
+    yield "Table 1, above the paper, most of the others", Quantity(above.drop(1).max(), "%")
     kept = table("studies/table_1/claims").set_index("id").spread
-    yield "Table 1, margin", numbers_in(kept["6-tradeoff"])[0]
+    yield "Table 1, margin", Quantity(numbers_in(kept["6-tradeoff"])[0], "%")
     angles = np.log(table("fashion_angles")[["relu_deg", "linear_deg"]])
     gain = (angles.relu_deg - angles.linear_deg).to_numpy()
     yield "fashion angles, p", ttest_1samp(gain, 0, alternative="greater").pvalue
@@ -88,15 +88,15 @@ def of_when() -> Iterator[tuple[str, Value]]:
     """Of the study `when`: the change of κ with the tenth layer and beyond, λ_min at m = n."""
     numbers = table("studies/when/fig_when_data")
     away = np.exp(np.abs(np.log(numbers.predicted_kappa / numbers.kappa)))
-    yield "when, median", 100 * (away.groupby(numbers.dataset).median().max() - 1)
+    yield "when, median", (away.groupby(numbers.dataset).median().max() - 1)
     depths = table("studies/when/fig_depth_steps")
     steps = depths.set_index(["dataset", "depth"])
     tenth, last = steps.loc[("all", 10)], steps.loc[("librispeech", 30)]
-    yield "tenth layer, change", 100 * (1 - tenth.change_mean)
-    yield "tenth layer, least", 100 * (1 - tenth.change_high)
-    yield "tenth layer, most", 100 * (1 - tenth.change_low)
+    yield "tenth layer, change", (1 - tenth.change_mean)
+    yield "tenth layer, least", (1 - tenth.change_high)
+    yield "tenth layer, most", (1 - tenth.change_low)
     yield "tenth layer, power", 100 * tenth.power
-    yield "speech, L = 20 to 30", 100 * (last.change_mean - 1)
+    yield "speech, L = 20 to 30", (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
     yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
     deep = depths.query("dataset != 'all' and depth >= 10")
@@ -140,8 +140,8 @@ def of_predictors() -> Iterator[tuple[str, Value]]:
     yield "cases in which label complexity is above κ", (rho.label_complexity > rho.kappa).sum()
     tests = table("rank_correlations").set_index(["case", "slope"])
     levels = tests.permutations.dropna().xs(0, level="slope")
-    yield "level of permutations, least", levels.min()
-    yield "level of permutations, most", levels.max()
+    yield "level of permutations, least", Quantity(levels.min(), "%")
+    yield "level of permutations, most", Quantity(levels.max(), "%")
     real = table("studies/small/fig_speed").query(
         "shown and loss == 'square' and activation == 'linear'"
     )

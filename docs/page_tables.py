@@ -82,29 +82,16 @@ NETWORKS = {
 
 def architectures() -> Iterator[str]:
     yield from head("", "ReLU, L = 1", "L = 8", "linear, L = 1", "L = 8")
-    for dataset, path in (("digits", "fig_architectures"), ("MNIST", "architectures_mnist")):
-        kinds = table(path).set_index(["architecture", "activation", "depth"])
-        for kind in kinds.index.unique("architecture"):
-            rows = [kinds.loc[kind, name, depth] for name in ("relu", "linear") for depth in (1, 8)]
-            cells = (
-                kappa(one.kappa_median)
-                if one.kappa_verdict == "resolved"
-                else f"> {power(one.kappa_lower_bound, 1)}"
-                for one in rows
-            )
-            yield row(f"{dataset}, {NETWORKS[kind]}", *cells)
-
-
-def spectra() -> Iterator[str]:
-    """κ, without its largest eigenvalue, and labels in the first ten, of each data set."""
-    yield from head("", "κ, L = 1", "L = 10", "without λ_max, L = 1", "L = 10",
-                    "labels in the first ten, L = 1", "L = 10")  # fmt: skip
-    columns = (("kappa_mean", 1), ("kappa_without_first_mean", 1), ("labels_up_to_mean", 10))
-    for dataset, rows in table("studies/small/fig_spectrum").groupby("dataset", sort=False):
-        numbers = rows.set_index(["depth", "position"])
-        cells = [numbers.loc[(d, place), name] for name, place in columns for d in (1, 10)]
-        shares = (f"{digits(100 * share, 2)} %" for share in cells[4:])
-        yield row(DATASETS[dataset], *map(kappa, cells[:4]), *shares)
+    kinds = table("fig_architectures").set_index(["architecture", "activation", "depth"])
+    for kind in kinds.index.unique("architecture"):
+        rows = [kinds.loc[kind, name, depth] for name in ("relu", "linear") for depth in (1, 8)]
+        cells = (
+            kappa(one.kappa_median)
+            if one.kappa_verdict == "resolved"
+            else f"> {power(one.kappa_lower_bound, 1)}"
+            for one in rows
+        )
+        yield row(NETWORKS[kind], *cells)
 
 
 def linearised() -> Iterator[str]:
@@ -161,25 +148,6 @@ def verdicts() -> Iterator[str]:
     for verdict in dict.fromkeys(v for kind in kinds for v in counted[kind]):
         yield row(verdict, *(counted[kind].get(verdict) or "–" for kind in kinds))
     yield row("all", *(sum(counted[kind].values()) for kind in kinds))
-
-
-TRENDS = (
-    "rises by 1 σ a depth", "rises by 3 σ a depth", "is flat",
-    "rises by 8 σ at once, then is flat",
-    "rises by 8 σ at once, then falls slowly by 2.5 σ",
-    "rises by 1 σ a depth; falls by 2.5 σ in the middle",
-    "rises by 2 σ a depth; falls by 1.25 σ at the last step",
-    "rises by 1 a depth; falls by 2.5 of its own σ at the second step; σ from 0.2 to 1.8",
-)  # fmt: skip
-
-
-def trends() -> Iterator[str]:
-    """Some of what `benchmarks/trends.py` prints, of five seeds."""
-    yield from head("a curve that", "holds", "not contradicted", "not decided", "does not hold")
-    lines = table("trends").query("seeds == 5").set_index("curve")
-    names = ["holds", "not_contradicted", "not_decided", "does_not_hold"]
-    for curve in TRENDS:
-        yield row(curve, *lines.loc[curve, names])
 
 
 def table_1() -> Iterator[str]:
@@ -255,7 +223,7 @@ MODULES = {
 
 def modules() -> Iterator[str]:
     yield from head("", "ours", "without a certificate", "torch.func", "nngeometry")
-    for (case, n), rows in table("module").groupby(["case", "n"], sort=False):
+    for (case, n), rows in table("module").query("n > 100").groupby(["case", "n"], sort=False):
         ways = rows.set_index("way")
         ours = ways.loc["ntkcond"]
         others = [
@@ -285,20 +253,6 @@ def whole_jobs() -> Iterator[str]:
             round(spectrum.seconds), round(spectrum.factor_s), f"{spectrum.memory_gb:.1f}",
             power(one.kappa_mean, 2), digits(one.lambda_min, 4),
             f"{math.ceil(1e5 * one.lambda_min_error) / 1e5:.5f}",  # a bound: never rounded down
-        )  # fmt: skip
-
-
-def ranks() -> Iterator[str]:
-    """MPI ranks beside one process: 20,000 images, L = 3."""
-    yield from head(
-        "", "kernel, s", "factor, s", "λ_min, s", "memory of a rank, GB", "λ_min", "±, at most"
-    )
-    for one in table("ranks").query("depth == 3 and n == 20000").itertuples():
-        name = f"{one.ranks} ranks" if one.ranks else "one process"
-        yield row(
-            name.replace("1 ranks", "1 rank"), one.kernel_s, one.factor_s, one.lambda_min_s,
-            f"{one.peak_mb / 1000:.2f}", f"{one.lambda_min:.5f}",
-            f"{math.ceil(1e6 * one.lambda_min_error) / 1e6:.6f}",
         )  # fmt: skip
 
 

@@ -177,8 +177,6 @@ def pairs(source: str) -> tuple[np.ndarray, np.ndarray]:
 
 def select(source: str) -> Value:
     """The value of a source that is no name."""
-    if match := re.fullmatch(r"= ?(\S+)(?: (\S+))?", source):
-        return Quantity(float(match[1]), match[2] or "")
     how, rest = re.fullmatch(r"(?:(least|most|count) )?(.*)", source).groups()
     if not re.match(r"\S+ \S+", rest):
         raise KeyError(f"{source}: neither a name, nor a CSV, a column and conditions")
@@ -195,7 +193,7 @@ def select(source: str) -> Value:
         return float(min(cells) if how == "least" else max(cells))
     if len(set(cells)) != 1:
         raise KeyError(f"{source}: {len(set(cells))} values")
-    return cells[0]
+    return Quantity(float(cells[0]), "%") if "percent" in name else cells[0]
 
 
 # Stated against measured
@@ -245,10 +243,10 @@ def restated(stated: str, value: Value) -> str:
     """The value in the form of the stated one: as many digits, the same unit."""
     if isinstance(value, str):
         return value
-    _, half, unit = read(stated)
+    number, half, unit = read(stated)
     exact = in_unit(value, unit)
-    if exact is None:
-        raise KeyError(f"{stated}: {value}")
+    if exact is None or (number and abs(math.log(abs(exact / number) or 1)) > math.log(50)):
+        raise KeyError(f"{stated}, but {value} measured: a person must look")
     if re.fullmatch(LONG_TIME, stated):
         return f"{round(exact) // 60} min {round(exact) % 60:02d} s"
     suffix = (re.search(rf" ?{UNIT}$", stated) or [""])[0]
