@@ -71,7 +71,8 @@ KEY = re.compile(r"<!-- (.*?) -->", re.S)
 TABLE = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(\n<!-- end of table -->)", re.S)
 CODE = re.compile(r"^```.*?^```$|^ {4}[^\n]*|``?[^`\n]*``?|\]\([^)\n]*\)", re.S | re.M)
 GENERATED = re.compile(
-    r"<!-- (states?|settings|no results)\b.*?<!-- end[^>]*-->|<!-- table .*?<!-- end of table -->",
+    r"<!-- (states?|settings|no results)\b.*?<!-- end[^>]*-->|<!-- table .*?<!-- end of table -->"
+    r"|\A---\n.*?\n---\n",
     re.S,
 )
 CAPTION = re.compile(r"^!\[[^\n]*\n\s+(\*[^*\n].*?\*)$", re.S | re.M)  # without GENERATED
@@ -277,7 +278,7 @@ def pages() -> dict[str, str]:
     folders = (".", "docs", "config", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
     paths += [ROOT / f"{folder}/README.md" for folder in ("data", "results", "studies")]
-    paths.append(MEASURED / "README.md")
+    paths += [MEASURED / "README.md", ROOT / "paper/paper.md"]
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 

@@ -45,7 +45,7 @@ def with_another_digit(text: str, start: int, end: int) -> str:
     if number in stated.WORDS:
         planted = "two" if number != "two" else "three"
     else:
-        first = re.search(r"\d", number)[0]
+        first = re.search(r"[1-9]", number)[0]
         planted = number.replace(first, "7" if first != "7" else "3", 1)
     return text[:start] + planted + text[end:]
 
