@@ -85,7 +85,7 @@ def of_networks() -> Iterator[tuple[str, Value]]:
 
 
 def of_when() -> Iterator[tuple[str, Value]]:
-    """Of the study `when`: the change of κ with the tenth layer and beyond, λ_min at m = n."""
+    """The study `when`: the change of κ with the tenth layer and beyond, λ_min at m = n."""
     numbers = table("studies/when/fig_when_data")
     away = np.exp(np.abs(np.log(numbers.predicted_kappa / numbers.kappa)))
     yield "when, median", (away.groupby(numbers.dataset).median().max() - 1)

@@ -199,7 +199,7 @@ def costs() -> Iterator[str]:
 
 
 def kernels() -> Iterator[str]:
-    """Of `make bench`."""
+    """What `make bench` measured."""
     yield from head("n, L, type", "ours", "asdfghjkl", "nngeometry", "neural-tangents",
                     "torch.func")  # fmt: skip
     runs = table("kernel").set_index(["n", "depth", "dtype", "package"]).sort_index()

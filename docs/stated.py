@@ -157,7 +157,7 @@ def column(rows: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def pairs(source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Of a comparison: what shall be below (above), and what it is compared with."""
+    """What shall be below (above), and what it is compared with."""
     if ":" not in source and " vs " in source:
         numbers = (values()[name] for name in source.split(" vs "))
         return tuple(np.array([getattr(x, "value", x)]) for x in numbers)
@@ -384,7 +384,7 @@ CAPTIONED = ("a place", "an interval", "a formula")  # the rules that hold in ca
 
 
 def comments(code: re.Match) -> str:
-    """Of code and addresses: the comments in a block."""
+    """The comments in a block of code; `…` in place of other code and addresses."""
     block = code[0].startswith(("```", "    "))
     return " ".join(re.findall(r"(?<!\S)# [^\n]*", code[0])) if block else "`…`"
 
@@ -421,7 +421,7 @@ def without_keyed(text: str, near: int = 30) -> str:
 
 
 def bare_numbers(text: str, rules, covered=()) -> Iterator[str]:
-    """Of prose: numbers that no rule and no span covers."""
+    """The numbers of a prose that no rule and no span covers."""
     spans = [*covered, *(m.span() for rule in rules for m in re.finditer(rule, text))]
     counted = IN_WORDS if len(list(rules)) < len(SETTINGS) else rf"{IN_WORDS}(?= (?:{UNIT}|times))"
     for match in re.finditer(rf"{LONG_TIME}|{NUMBER}|{counted}", text):

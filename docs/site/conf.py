@@ -101,8 +101,11 @@ def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     pages = PAGES
     if HAS_GPU:
         pages = pages.replace("docs/scaling\n", "docs/scaling\ndocs/gpu\n")
-    if Path(app.srcdir, "results/claims.md").is_file():
-        pages = pages.replace("docs/claims\n", "docs/claims\nVerdicts <results/claims>\n")
+    folder = Path(app.srcdir)
+    claims = [folder / "results/claims.md", *sorted(folder.glob("studies/*/claims.md"))]
+    places = [path.relative_to(folder).with_suffix("") for path in claims if path.is_file()]
+    verdicts = [f"Verdicts, {place.parent.name} <{place.as_posix()}>" for place in places]
+    pages = pages.replace("docs/claims\n", "\n".join(["docs/claims", *verdicts, ""]))
     if name == root_doc:
         source[0] += pages
     elif name not in pages and not source[0].startswith(":orphan:"):
