@@ -1,6 +1,5 @@
 """Values that pages state and that take a computation, by their names."""
 
-import math
 import re
 from collections.abc import Iterator
 
@@ -31,7 +30,6 @@ def derived() -> Iterator[tuple[str, Value]]:
             for verdict, count in verdicts.items():
                 yield f"{prefix}{kind}: {verdict}", count
     yield from of_training()
-    yield from of_networks()
     yield from of_when()
     yield from of_whole()
     yield from of_predictors()
@@ -74,14 +72,6 @@ def of_residual() -> Iterator[tuple[str, Value]]:
 
 
 LATER = {"residual ": of_residual}  # takes half a minute: only where a page asks for it
-
-
-def of_networks() -> Iterator[tuple[str, Value]]:
-    """What ReLU does in transformers."""
-    kinds = table("fig_architectures").query("architecture == 'transformer'")
-    kappa = kinds.pivot(index="depth", columns="activation", values="kappa_median")
-    yield "transformer, ReLU to linear, least", (kappa.relu / kappa.linear).min()
-    yield "transformer, ReLU to linear, most", (kappa.relu / kappa.linear).max()
 
 
 def of_when() -> Iterator[tuple[str, Value]]:
@@ -159,7 +149,6 @@ def of_trends() -> Iterator[tuple[str, Value]]:
     yield "violations that pass, equal σ", passed[~unequal].max()
     flat = trends[trends.index.str.contains("is flat") & trends.index.str.contains("by 8 (?:σ )?a")]
     yield "flat steps that are confirmed", flat.holds.max()
-    yield "standard error of a step", math.sqrt(2 / 5)
 
 
 def of_costs() -> Iterator[tuple[str, Value]]:
@@ -177,9 +166,6 @@ def of_costs() -> Iterator[tuple[str, Value]]:
     ranks = table("ranks").set_index(["n", "ranks"])
     for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
         yield f"two ranks to one process, {name}", ranks[part][20_000, 2] / ranks[part][20_000, 0]
-    needed = (ranks.needed_mb / ranks.peak_mb).dropna()
-    yield "memory of ranks, predicted, least", needed.min()
-    yield "memory of ranks, predicted, most", needed.max()
     yield "factor of 46,340", Quantity(ranks.factor_s[46_340, 1], "s")
     yield "memory of 46,340", Quantity(ranks.peak_mb[46_340, 1] * 1e6, "B")
     yield "factor on a core", Quantity(ranks.gflops[20_000, 2] / 2, "Gflop/s")

@@ -258,6 +258,18 @@ def test_every_csv_names_its_command():
         assert table(path.name)[["command", "when"]].notna().all(axis=None), path
 
 
+def test_every_measured_number_is_stated_somewhere():
+    """A row of docs/measured/*.csv that nobody reads is deleted; `test_tutorial` reads its own."""
+    used = {source for page in PAGES.values() for *_, source in stated.keyed(page)}
+    used |= {name for source in used for name in source.split(" vs ")}
+    for said, _ in statements().values():
+        used |= {name for words in said for name in re.findall(r"\{([^{}]*)\}", words)}
+    for path in MEASURED.glob("*.csv"):
+        rows = table(path.name)
+        if "quantity" in rows and path.name != "tutorial.csv":
+            assert not set(rows.quantity) - used, path.name
+
+
 def test_the_page_of_a_gpu_is_that_of_its_table():
     page = ROOT / "docs/gpu.md"
     if not page.is_file():
