@@ -36,7 +36,7 @@ def main() -> None:
     if not arguments.results.is_dir():
         sys.exit(f"ntkcond: {arguments.results}: no such folder. Run `make figures` first")
     if arguments.output.exists() and not (arguments.output / "searchindex.js").is_file():
-        sys.exit(f"ntkcond: {arguments.output}: is there, and is no site. Name another folder")
+        sys.exit(f"ntkcond: {arguments.output}: exists, and is no site. Name another folder")
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder)
         for path in (path for pattern in SHOWN for path in ROOT.glob(pattern)):
