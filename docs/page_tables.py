@@ -163,7 +163,7 @@ def table_1() -> Iterator[str]:
 def predictors() -> Iterator[str]:
     """ρ with the epochs: of all networks and of ReLU networks. Bold where it is decided."""
     yield from head("", "all: activation", "κ", "κ, given it", "label complexity, given it",
-                    "ReLU: κ", "label complexity", "width", "depth")  # fmt: skip
+                    "ReLU: κ", "label complexity", "width")  # fmt: skip
 
     def cell(rows: pd.DataFrame, measure: str, name: str = "rho") -> str:
         one = rows.loc[measure]
@@ -179,7 +179,7 @@ def predictors() -> Iterator[str]:
                 cell(every, "activation"), cell(every, "kappa"),
                 cell(every, "kappa", "given_activation"),
                 cell(every, "label_complexity", "given_activation"),
-                *(cell(relu, name) for name in ("kappa", "label_complexity", "width", "depth")),
+                *(cell(relu, name) for name in ("kappa", "label_complexity", "width")),
             )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def whole_jobs() -> Iterator[str]:
         )
         one = numbers.loc[dataset, depth]
         yield row(
-            f"{DATASETS[dataset]}, L = {depth}, n = {one.n:,.0f}", round(kernel.seconds),
+            f"{DATASETS[dataset]}, L = {depth}", round(kernel.seconds),
             round(spectrum.seconds), round(spectrum.factor_s), f"{spectrum.memory_gb:.1f}",
             power(one.kappa_mean, 2), digits(one.lambda_min, 4),
             f"{math.ceil(1e5 * one.lambda_min_error) / 1e5:.5f}",  # a bound: never rounded down
