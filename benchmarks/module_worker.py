@@ -80,7 +80,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Of 16 patches of 8 × 8 pixels; the mean of the positions is read out."""
+    """A transformer of 16 patches of 8 × 8 pixels; the mean of the positions is read out."""
 
     def __init__(self, width: int = 144, depth: int = 4) -> None:
         super().__init__()

@@ -2,9 +2,9 @@
 
     python benchmarks/trends.py [--simulations 1000] [--output docs/measured/trends.csv]
 
-Prints a table (docs/claims.md has it). Each line is a curve at ten depths that should rise, in
-standard deviations σ of the seeds; a simulation adds independent noise to each of five seeds and
-judges as `ntkcond.artefacts.verdicts` does. Ten seconds a line for 1,000.
+Prints a table (docs/measured/trends.csv has it). Each line is a curve at ten depths that should
+rise, in standard deviations σ of the seeds; a simulation adds independent noise to each of five
+seeds and judges as `ntkcond.artefacts.verdicts` does. Ten seconds a line for 1,000.
 """
 
 import argparse

@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 from ntkcond.plan.schema import SCHEMA
 
 HERE = Path(__file__).parent
@@ -34,7 +36,7 @@ def main() -> None:
     if not arguments.results.is_dir():
         sys.exit(f"ntkcond: {arguments.results}: no such folder. Run `make figures` first")
     if arguments.output.exists() and not (arguments.output / "searchindex.js").is_file():
-        sys.exit(f"ntkcond: {arguments.output}: is there, and is no site. Name another folder")
+        sys.exit(f"ntkcond: {arguments.output}: exists, and is no site. Name another folder")
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder)
         for path in (path for pattern in SHOWN for path in ROOT.glob(pattern)):
@@ -42,6 +44,8 @@ def main() -> None:
                 copy(path, sources / path.relative_to(ROOT))
         for path in (path for pattern in OF_RESULTS for path in arguments.results.glob(pattern)):
             copy(path, sources / "results" / path.name)
+        for path in sources.glob("studies/*/claims.csv"):  # git keeps the table, the site shows it
+            path.with_suffix(".md").write_text(verdicts(path), "utf-8")
         (sources / "README.md").rename(sources / "index.md")
         if arguments.links:
             arguments.output = sources / "links"
@@ -57,6 +61,28 @@ def main() -> None:
     if (arguments.results / "report.html").is_file():
         shutil.copy(arguments.results / "report.html", arguments.output)
     print(f"ntkcond: the site is in {arguments.output}/index.html")
+
+
+def verdicts(path: Path) -> str:
+    """The claims of a study, of any age, as a page."""
+    numbers = pd.read_csv(path, dtype=str).fillna("")
+    columns = ["setting", "quantity", "expected", "measured", "spread", "verdict"]
+    lines = [f"# Verdicts of the study {path.parent.name}", ""]
+    for name, rows in numbers.groupby("id", sort=False):
+        first = rows.iloc[0]
+        lines += [
+            f"## {name}",
+            "",
+            f"{first.claim} ({first.source})",
+            "",
+            f"**{first.overall}**",
+            "",
+        ]
+        if (rows[columns] != "").any(axis=None):
+            lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+            cells = rows[columns].replace(r"[|]", "∣", regex=True).to_numpy()
+            lines += [*(f"| {' | '.join(row)} |" for row in cells), ""]
+    return "\n".join(lines)
 
 
 def copy(source: Path, target: Path) -> None:

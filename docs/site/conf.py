@@ -22,6 +22,9 @@ include_patterns = [
     "docs/**/README.md", "studies/*.md", "studies/*/*.md", "docs/site/library.rst",
     "results/*.md",
 ]  # fmt: skip
+GPU = Path(__file__).parents[1] / "gpu.md"  # of `make gpu`: no page while it has no GPU's numbers
+HAS_GPU = GPU.is_file() and "No CUDA GPU" not in GPU.read_text("utf-8")
+exclude_patterns = [] if HAS_GPU else ["docs/gpu.md"]
 
 myst_heading_anchors = 4
 default_role = "code"
@@ -75,7 +78,6 @@ studies/README
 docs/caching
 docs/performance
 docs/scaling
-docs/gpu
 docs/measured/README
 ```
 
@@ -97,8 +99,13 @@ docs/licences
 def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """The front page is README.md, which knows no list of pages."""
     pages = PAGES
-    if Path(app.srcdir, "results/claims.md").is_file():
-        pages = pages.replace("docs/claims\n", "docs/claims\nVerdicts <results/claims>\n")
+    if HAS_GPU:
+        pages = pages.replace("docs/scaling\n", "docs/scaling\ndocs/gpu\n")
+    folder = Path(app.srcdir)
+    claims = [folder / "results/claims.md", *sorted(folder.glob("studies/*/claims.md"))]
+    places = [path.relative_to(folder).with_suffix("") for path in claims if path.is_file()]
+    verdicts = [f"Verdicts, {place.parent.name} <{place.as_posix()}>" for place in places]
+    pages = pages.replace("docs/claims\n", "\n".join(["docs/claims", *verdicts, ""]))
     if name == root_doc:
         source[0] += pages
     elif name not in pages and not source[0].startswith(":orphan:"):

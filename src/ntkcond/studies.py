@@ -47,7 +47,8 @@ FRESH, EQUAL, OUT_OF_DATE, MISSING = (
 )  # fmt: skip
 SHOWN, LONGEST = 3, 120  # lines and characters in the table
 BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
-STATE = re.compile(r"(<!-- state: (\w+) (\w+) -->)(.*?)(<!-- end of state -->)", re.S)
+# What follows a comment in its line is no Markdown: each has a line of its own.
+STATE = re.compile(r"(<!-- state: (\w+) (\w+) -->\n)(.*?)(\n<!-- end of state -->)", re.S)
 
 
 class Study:
@@ -74,7 +75,7 @@ class Study:
         return self.settings["keep"]
 
     def graph(self, folder: Path) -> Graph:
-        """Of its jobs, with results in this folder."""
+        """The graph of its jobs, with results in this folder."""
         settings = copy.deepcopy(self.settings)
         config.complete(settings, from_default=True)
         return Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
@@ -91,25 +92,26 @@ class Study:
 
     @functools.cached_property
     def freshness(self) -> Freshness:
-        """Of what is kept."""
+        """The freshness of what is kept."""
         self.unpack()
         return Freshness(self._without_missing(self.graph(self.unpacked)))
 
     @functools.cached_property
     def jobs(self) -> list[Job]:
-        """Of all artefacts that are kept."""
+        """The jobs of all artefacts that are kept."""
         freshness = self.freshness
         return _all(job for name in self.keeps for job in self._survey(freshness, name))
 
     @staticmethod
     def _survey(freshness: Freshness, artefact: str) -> list[Job]:
-        return freshness.survey(freshness.graph.artefact(artefact)[-1])
+        return freshness.survey(kept_jobs(freshness.graph, artefact)[-1])
 
     @functools.cached_property
     def files(self) -> list[str]:
-        """Of its artefacts, with their provenance; by their names in the study's folder."""
+        """The files of its artefacts, with their provenance; by their names in the study's
+        folder."""
         graph = self.graph(self.run)
-        outputs = (job.outputs for name in self.keeps for job in graph.artefact(name))
+        outputs = (job.outputs for name in self.keeps for job in kept_jobs(graph, name))
         return [path.removeprefix("results/") for paths in outputs for path in paths]
 
     def unpack(self) -> None:
@@ -217,7 +219,7 @@ class Study:
         return self.to_check[wildcards.dataset]
 
     def code(self, wildcards) -> list[str]:
-        """Of spot checks: each module with its digest."""
+        """The code of spot checks: each module with its digest."""
         return list(map(" ".join, code_digests("ntkcond.steps.spot_check").items()))
 
     def checked(self, dataset: str) -> bool:
@@ -284,7 +286,7 @@ class Study:
         graph = self.graph(self.run)
         left_out = missing.left_out(graph)
         freshness = Freshness(graph.without(left_out))
-        last = (freshness.graph.artefact(name)[-1] for name in self.keeps)
+        last = (kept_jobs(freshness.graph, name)[-1] for name in self.keeps)
         jobs = _all(job for target in last for job in freshness.running(target))
         if not jobs:
             print(f"{self.name}: all is kept and up to date")
@@ -294,9 +296,9 @@ class Study:
         print(missing.in_words(graph, left_out))
 
     def state(self, artefact: str) -> tuple[str, list[str]]:
-        """Of a kept artefact, and why."""
+        """The state of a kept artefact, and why."""
         freshness = self.freshness
-        *_, last = jobs = freshness.graph.artefact(artefact)
+        *_, last = jobs = kept_jobs(freshness.graph, artefact)
         files = [path for job in jobs for path in job.outputs]
         gone = [Path(path).name for path in files if not freshness.graph.at(path).is_file()]
         if len(gone) == len(files):
@@ -313,6 +315,11 @@ class Study:
         datasets = {job.wildcards["dataset"] for job in upstream if _is_compared(job)}
         equal = harmless and not gone and datasets and all(map(self.checked, datasets))
         return (EQUAL if equal else OUT_OF_DATE), reasons
+
+
+def kept_jobs(graph: Graph, artefact: str) -> list[Job]:
+    """The jobs of an artefact whose files git keeps: of claims the table, which the site shows."""
+    return [job for job in graph.artefact(artefact) if not (job.draws and artefact == "claims")]
 
 
 def _is_checked(job: Job, difference: Difference) -> bool:
@@ -347,7 +354,7 @@ def _is_small(job: Job) -> bool:
 
 
 def _option(job: Job) -> str | None:
-    """Of spot checks, by which they take what the job made."""
+    """The option of spot checks by which they take what the job made."""
     return STEPS[job.rule].spot_check if job.rule in STEPS else None
 
 

@@ -23,5 +23,5 @@ def largest(data: DataSet) -> int:
 
 
 def folder(data: DataSet) -> str:
-    """Of the corpus, below the folder of raw files."""
+    """The corpus, below the folder of raw files."""
     return f"{corpus.FOLDER}/{data.settings['subset']}"

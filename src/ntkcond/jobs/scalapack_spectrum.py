@@ -59,7 +59,7 @@ def require_ranks(ranks: int, block: int) -> None:
 def need(
     block: int, features: int, depth: int, width: int, ranks: int, linear: bool = False
 ) -> Need:
-    """Of all ranks together: on each its entries, and the factors of their rows and columns; on
+    """All ranks together: on each its entries, and the factors of their rows and columns; on
     rank 0 Lanczos' vectors, a linear network's samples, and before, all of them for comparison."""
     rows, columns = (_share(block, count) for count in grid(ranks))
     hidden = 0 if linear else depth
@@ -78,7 +78,7 @@ def need(
 
 
 def _share(n: int, among: int) -> int:
-    """Of n rows or columns, what the first of so many has, which has most."""
+    """How many of n rows or columns the first of so many has, which has most."""
     tiles, rest = divmod(n, TILE)
     left, extra = divmod(tiles, among)
     return left * TILE + (TILE if extra else rest)

@@ -96,7 +96,7 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Network, Protocol):
-    """Of NTKs; a data set may override it."""
+    """Settings of NTKs; a data set may override it."""
 
 
 @dataclass(frozen=True, kw_only=True)

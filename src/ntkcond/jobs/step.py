@@ -144,7 +144,7 @@ class Request:
         return need and need.bytes + (costs.CUDA if cuda else 0)
 
     def file_bytes(self) -> int:
-        """Of samples and kernels; others are small, and count as 0."""
+        """The sizes of samples and kernels; others are small, and count as 0."""
         return self._at_sizes(self.step.file_bytes) or 0
 
     def megabytes(self, attempt: int, among: int = 1) -> int:
@@ -157,7 +157,7 @@ class Request:
         return costs.minutes(self.work(), cores, attempt)
 
     def threads(self, cores: int | None) -> int:
-        """Of one job, which leaves some for others; of MPI ranks all together here, of each
+        """Threads of one job, which leaves some for others; of MPI ranks all together here, of each
         elsewhere. cores: of this machine; None if jobs run on others."""
         if self.ranks:
             return self.ranks if cores else 1

@@ -17,7 +17,7 @@ def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
 
 
 def settings(data: DataSet) -> dict:
-    """Those of the other small kernels."""
+    """The settings of the other small kernels."""
     sweeps = data.config.sweeps
     width = data.experiment.width
     return {"most": MOST, "width": width, "depths": sweeps.depths, "seeds": sweeps.seeds}

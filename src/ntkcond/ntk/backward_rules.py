@@ -98,7 +98,7 @@ def _summed(m: Meeting, values: Tensor) -> Explicit | None:
 
 
 def _product(m: Meeting, left: Tensor | None, right: Tensor | None) -> Gradients | None:
-    """Of left @ right, (R, k) @ (k, p), where the weights are one of the two."""
+    """Gradients of left @ right, (R, k) @ (k, p), where the weights are one of the two."""
     if m.place == 1 and left is not None:  # (k, p)
         rows, back = _by_sample(m, left), _by_sample(m, m.back)
         return None if rows is None or back is None else Factored(rows, back, back.shape[-1])
@@ -112,7 +112,8 @@ def _product(m: Meeting, left: Tensor | None, right: Tensor | None) -> Gradients
 
 
 def _transposed(m: Meeting) -> Layout:
-    """Of the transposed result, (columns, R); before: 0 where a column has several samples."""
+    """Layout of the transposed result, (columns, R); before: 0 where a column has several
+    samples."""
     height, width = m.back.shape
     outer, left = divmod(m.layout.before, height)
     good = not left and outer * m.n * m.layout.after == width
@@ -190,7 +191,8 @@ def _patches(
     dilation: Sequence[int],
     places: Sequence[int],
 ) -> Tensor:
-    """Of images (n, images, channels, …), (n, groups, images · places, channels · kernel)."""
+    """Patches of images (n, images, channels, …), (n, groups, images · places, channels ·
+    kernel)."""
     d = len(kernel)
     windows = functional.pad(x.flatten(0, 1), [p for size in padding[::-1] for p in (size, size)])
     for axis in range(d):  # a view of all windows; its copy is faster than functional.unfold
@@ -301,8 +303,8 @@ RULES: dict[str, Rule] = {
 
 
 def gradients(meeting: Meeting) -> Gradients | None:
-    """Of the weights, sample by sample, in the order of their shape; None where there is no rule,
-    or the operation has what none covers."""
+    """Gradients of the weights, sample by sample, in the order of their shape; None where there is
+    no rule, or the operation has what none covers."""
     rule = RULES.get(meeting.node.name())
     if rule is None:
         return None

@@ -84,7 +84,7 @@ class _Entries(NamedTuple):
 
 
 class _Graph:
-    """Of some outputs, (n, k): which operations use what each gives."""
+    """The graph of some outputs, (n, k): which operations use what each gives."""
 
     def __init__(self, f: Tensor) -> None:
         self.f = f
@@ -108,8 +108,8 @@ class _Graph:
                         waiting.append(before)
 
     def uses(self, parameter: Tensor, layout: Callable[[Node], Layout | None]) -> list[_Use] | None:
-        """Of a parameter. layout: of the result of an operation on the way; None if it is not known
-        where samples are. None if so somewhere."""
+        """The uses of a parameter. layout: of the result of an operation on the way; None if it is
+        not known where samples are. None if so somewhere."""
         leaf = self.leaves.get(parameter)
         found: list[_Use] = []
         followed: set[Node] = set()
@@ -279,8 +279,8 @@ class Differentiated:
         return self.by_jacobian != before
 
     def _uses(self, graph: _Graph) -> dict[str, list[tuple[_Use, Layout]]]:
-        """Of each parameter that is not differentiated sample by sample, as planned. One whose
-        operations are others than on the first samples joins by_jacobian."""
+        """The uses of each parameter that is not differentiated sample by sample, as planned. One
+        whose operations are others than on the first samples joins by_jacobian."""
         every, before = {}, set(self.by_jacobian)
         for name in sorted(self.parameters.keys() - self.by_jacobian):
             way = iter(self._plans[name].layouts)
@@ -525,7 +525,7 @@ class _Layouts:
         return self.found.get(node)
 
     def find(self) -> None:
-        """Of those that are missing."""
+        """Finds those that are missing."""
         nodes = list(self.missing)
         self.missing.clear()
         possible = _possible(self.graph, nodes)
@@ -577,7 +577,7 @@ def _fits(layout: Layout, plain: Tensor, scaled: Tensor, factors: Tensor) -> boo
 
 
 def _groups(uses: Sequence[_Use], parameter: Tensor) -> tuple[list[list[int]], bool]:
-    """Of uses: those of the same entries of the parameter together; and whether entries of
+    """Groups of uses: those of the same entries of the parameter together; and whether entries of
     different ones overlap, or are no entries of it."""
     if not all(use.whole for use in uses):
         return [], True

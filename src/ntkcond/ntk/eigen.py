@@ -275,7 +275,7 @@ def eigendecomposition(
 
 
 def _ratio(above: tuple[float, float], below: tuple[float, float], most: float) -> Interval:
-    """Of two numbers that are not negative, each with its error; at most `most`."""
+    """The ratio of two numbers that are not negative, each with its error; at most `most`."""
     (a, a_off), (b, b_off) = above, below
     low = max(0.0, (a - a_off) / (b + b_off)) if b + b_off > 0 else 0.0
     high = (a + a_off) / (b - b_off) if b > b_off else most
@@ -316,7 +316,7 @@ def _rounding(n: int) -> float:
 
 
 def _power_rounding(steps: float, q: float) -> float:
-    """Of (1 − η λ)ᵗ, in units of rounding: t qᵗ⁻¹, at most."""
+    """The error of (1 − η λ)ᵗ, in units of rounding: t qᵗ⁻¹, at most."""
     if not math.isfinite(steps):
         return 0.0
     return float(steps * q ** max(steps - 1, 0.0))

@@ -57,7 +57,7 @@ def linearised(c: float, network: MLP) -> Linearised:
 
 
 def mean_cosine(x: np.ndarray) -> float:
-    """Of all pairs of the samples x, (n, d)."""
+    """The mean over all pairs of the samples x, (n, d)."""
     n = len(x)
     return float((np.sum(_unit(x).sum(axis=0) ** 2) - n) / (n * (n - 1)))
 

@@ -36,8 +36,8 @@ from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
 
 class _Samples(NamedTuple):
-    """Of one n. inputs: (blocks, n, d) float32; ranks: bounds on those of their NTKs; distinct: the
-    samples of the angle, float64."""
+    """Samples of one n. inputs: (blocks, n, d) float32; ranks: bounds on those of their NTKs;
+    distinct: the samples of the angle, float64."""
 
     inputs: np.ndarray
     ranks: list[int]

@@ -266,7 +266,7 @@ def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Modu
 
 
 def _rank_bound(x: Tensor, weights: int, outputs: int, output: int | str | None) -> int:
-    """Of J J ᵀ for one set of samples."""
+    """A bound on the rank of J Jᵀ for one set of samples."""
     distinct = len(first_of_each(x.cpu().numpy().reshape(len(x), -1)))
     if output == "trace":
         return min(distinct, weights * outputs)
@@ -390,7 +390,7 @@ def _samples(
 
 
 def output_positions(wanted: int | str | None, count: int) -> range:
-    """Of the outputs that `kernel`'s `output` names."""
+    """Positions of the outputs that `kernel`'s `output` names."""
     if wanted in ("trace", "all"):
         return range(count)
     if wanted is None and count > 1:

@@ -246,7 +246,7 @@ class _Size(NamedTuple):
     error: dict[str, np.ndarray]
 
     def of(self, rows: slice) -> "_Size":
-        """Of some of the samples."""
+        """The part of some of the samples."""
         return _Size(self.norm[rows], {grade: e[rows] for grade, e in self.error.items()})
 
 
@@ -260,7 +260,7 @@ class _Arrived(NamedTuple):
 
 
 def _passes(network: MLP, samples: int) -> int:
-    """Of noise through the network, for the NTK of so many samples."""
+    """Passes of noise through the network, for the NTK of so many samples."""
     return math.ceil(max(ROWS_OF_NOISE, ENTRIES_OF_NOISE / network.width) / samples)
 
 
@@ -511,8 +511,8 @@ class WithError:
         return self.of_all(x)
 
     def blocks(self, x: np.ndarray, n: int, device: Device) -> Iterator[Known]:
-        """Of each n samples; small blocks pass together. x: (blocks n, d) on the host; device: that
-        of the weights."""
+        """What is known of each n samples; small blocks pass together. x: (blocks n, d) on the
+        host; device: that of the weights."""
         count = max(1, AT_ONCE // (n * _passes(self.network, n))) if self.together else 1
         for start in range(0, len(x), count * n):
             samples = put(x[start : start + count * n].astype(np.float64), device)
@@ -583,7 +583,7 @@ def _of_part(
     known: Sequence[_Weights],
     block: int | None = None,
 ) -> list[Known]:
-    """Of each block of so many samples; of all together by default."""
+    """What is known of each block of so many samples; of all together by default."""
     trace = Trace([], [], [], [], [])
     factors = network.layer_gradients(x, weights, trace)
     n = len(x)

@@ -26,8 +26,8 @@ class Difference(NamedTuple):
 
 
 class Freshness:
-    """Of the jobs of a graph. A file that is gone, such as a kernel that was not to be kept, counts
-    by the record that later files have of it (`survey`)."""
+    """Freshness of the jobs of a graph. A file that is gone, such as a kernel that was not to be
+    kept, counts by the record that later files have of it (`survey`)."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -107,7 +107,7 @@ class Freshness:
         return self._records[path]
 
     def digest_of(self, path: str) -> str:
-        """Of the record that a result has, or will have once it is rebuilt."""
+        """The digest of the record that a result has, or will have once it is rebuilt."""
         job = self.graph.maker_of(path)
         made_with = self.record(path)
         if made_with is None or self.differences(job):

@@ -186,7 +186,7 @@ class Graph:
         return Path(self.folder, path)
 
     def name(self, path: str) -> str:
-        """Of a file, by where it is; "" outside the graph's folder."""
+        """The name of a file, by where it is; "" outside the graph's folder."""
         place = Path(path)
         return str(place.relative_to(self.folder)) if place.is_relative_to(self.folder) else ""
 

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import yaml
@@ -18,15 +18,16 @@ from ntkcond.jobs.settings import Config, Entry, names_of
 from ntkcond.plan.config import CONFIG, DEFAULT
 
 SCHEMA = {"$schema": "https://json-schema.org/draft/2020-12/schema", **CONFIG.schema}
+ALSO_GLOBAL = set(names_of(Config)) - {"training"}  # which the table of the experiment explains
 TABLE = re.compile(r"(<!-- settings: ([a-z ]+) -->\n\|[^\n]*\n\|[^\n]*\n).*?(<!-- end -->\n)", re.S)
 
 
 def with_tables(page: str) -> str:
     """The page with rows of tables as they should be. A comment before each names sections of the
-    config; `config`: settings in no section; `datasets`: those of a data set."""
+    config; `config`: settings in no section; `datasets`: those of a data set alone."""
     default = yaml.safe_load(DEFAULT.read_text("utf-8"))
     of = {name: [s for s in SOURCES if name in SOURCES[s].settings] for name in names_of(Entry)}
-    rows = [*_rows(Config, default), *_rows(Entry, of, "datasets")]
+    rows = [*_rows(Config, default), *_rows(Entry, of, "datasets", but=ALSO_GLOBAL)]
 
     def table(match: re.Match) -> str:
         return match[1] + "".join(row for name, row in rows if name in match[2].split()) + match[3]
@@ -34,9 +35,13 @@ def with_tables(page: str) -> str:
     return TABLE.sub(table, page)
 
 
-def _rows(of: type, values: dict, section: str = "", above: str = "") -> Iterator[tuple[str, str]]:
-    """Section and row of each setting; those of sections within it, too."""
+def _rows(
+    of: type, values: dict, section: str = "", above: str = "", but: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Section and row of each setting but some; those of sections within it, too."""
     for field in dataclasses.fields(of):  # type: ignore[arg-type]
+        if field.name in but:
+            continue
         kind, name, value = field.metadata["kind"], f"{above}{field.name}", values.get(field.name)
         if kind.of and section != "datasets":
             yield from _rows(kind.of, value or {}, section or name, f"{name}.")

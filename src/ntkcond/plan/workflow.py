@@ -166,13 +166,13 @@ class Plan:
 
     @of_job
     def versions(self, job: Job) -> list[str]:
-        """Of packages that the numbers depend on, and of the format of files."""
+        """Versions of the packages that the numbers depend on, and of the format of files."""
         made_with = self.graph.code(job)
         return [*map(" ".join, made_with["versions"].items()), f"format {made_with['format']}"]
 
     @of_job
     def content(self, job: Job) -> list[str]:
-        """Of files from outside, their digests: Snakemake looks at them only if their dates are
+        """Digests of files from outside: Snakemake looks at them only if their dates are
         newer than that of the result, and a copy may well be older."""
         return list(map(" ".join, self.graph.content(job).items()))
 
@@ -180,7 +180,8 @@ class Plan:
 
     @of_job
     def inputs(self, job: Job) -> dict[str, list[str]]:
-        """Of an artefact; of a computing rule those that are not the same for all of its jobs."""
+        """Inputs of an artefact; of a computing rule those that are not the same for all of its
+        jobs."""
         if job.artefact and self.is_first:
             self._refuse_what_is_out_of_date(job)
         files = {_key(name): list(paths) for name, paths in job.inputs.items()}
@@ -257,7 +258,7 @@ class Plan:
 
     @functools.cached_property
     def cores(self) -> int | None:
-        """Of this machine; None where jobs run on others, or nobody said how many."""
+        """The cores of this machine; None where jobs run on others, or nobody said how many."""
         from snakemake.exceptions import WorkflowError
 
         try:
@@ -416,7 +417,7 @@ def _forced_rules(words: Sequence[str]) -> list[str]:
 
 
 def _key(option: str) -> str:
-    """Of an input of a SPEC, such as sweep/width, as a name in a rule."""
+    """The name in a rule of an input of a SPEC, such as sweep/width."""
     return option.replace("/", "_")
 
 

@@ -251,7 +251,8 @@ def _seconds_old() -> float | None:
 
 
 def _cpu_and_peak_memory_mb() -> tuple[float, float]:
-    """Of this process and of MPI ranks that it started here: the sum, and the largest."""
+    """CPU time and memory of this process and of MPI ranks that it started here: the sum, and the
+    largest."""
     import resource
 
     ranks = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -260,8 +261,8 @@ def _cpu_and_peak_memory_mb() -> tuple[float, float]:
 
 
 def peak_memory_mb() -> float:
-    """Of this process so far; NaN where the system does not tell so (outside Linux). getrusage
-    would count what its parent had at the fork."""
+    """The peak of this process so far; NaN where the system does not tell so (outside Linux).
+    getrusage would count what its parent had at the fork."""
     try:
         status = Path("/proc/self/status").read_text("ascii")
     except OSError:

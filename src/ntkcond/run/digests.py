@@ -151,8 +151,8 @@ class Remembered(Generic[Answer]):
 
 
 class Parsed(NamedTuple):
-    """Of a module, or of a part: the dotted names that it may import; its digest; whether it has no
-    code, such as the face of a package."""
+    """A module, or a part of one: the dotted names that it may import; its digest; whether it has
+    no code, such as the face of a package."""
 
     imports: list[str]
     digest: str

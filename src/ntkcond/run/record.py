@@ -54,7 +54,7 @@ def canonical(value: object) -> Any:
 
 
 def digest(made_with: dict) -> str:
-    """Of a record; the order of input files counts."""
+    """The digest of a record; the order of input files counts."""
     inputs = made_with.get("inputs", {})
     ordered = {option: list(paths.items()) for option, paths in inputs.items()}
     return short_digest({**made_with, "inputs": ordered})
@@ -103,7 +103,7 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
 
 
 def upstream(path: Path | str) -> dict[str, dict]:
-    """Of an HDF5 result, the records of all results that it was made from, by their names
+    """The records of all results that an HDF5 result was made from, by their names
     (`input_name`); empty where it has none or cannot be read."""
     try:
         import h5py
@@ -123,7 +123,7 @@ def files_of(path: Path | str) -> dict[str, str]:
 
 
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
-    """Of a result, the digest of its record, and that record; of any other file, the digest of its
+    """The digest of a result's record, and that record; of any other file, the digest of its
     content, and None."""
     made_with = read(path) if is_result(path) else None
     return (digest(made_with) if made_with else sha256_of(path)[:32]), made_with

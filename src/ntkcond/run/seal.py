@@ -40,7 +40,7 @@ def _is_whole(path: Path, state: tuple[int, int, int]) -> bool:
 
 
 def _crc32(path: Path, size: int) -> int:
-    """Of the first bytes of a file."""
+    """The checksum of the first bytes of a file."""
     checksum = 0
     with path.open("rb") as file:
         while size > 0 and (piece := file.read(min(PIECE, size))):

@@ -327,12 +327,12 @@ def check_epoch(kept: Kept, s: int, r: int, dataset: Path, device: Device) -> It
 
 
 def loss_tolerance(depth: int) -> float:
-    """Of a loss of a network of this depth, relative to it."""
+    """The tolerance for a loss of a network of this depth, relative to it."""
     return next((LOSSES[most] for most in LOSSES if depth <= most), max(LOSSES.values()))
 
 
 def compared(kept: float, now: float, unit: float) -> dict[str, float | bool]:
-    """Of two numbers. unit: of their difference; NaN, as of a bound that overflowed, bounds
+    """Compares two numbers. unit: of their difference; NaN, as of a bound that overflowed, bounds
     nothing."""
     same = kept == now or (math.isnan(kept) and math.isnan(now))
     difference = 0.0 if same else abs(float(now) - float(kept))

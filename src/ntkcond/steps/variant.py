@@ -97,7 +97,7 @@ def variants(x: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def measured(unit: np.ndarray, depth: int) -> dict[str, float]:
-    """Of samples of norm 1, at infinite width: the columns of the table."""
+    """The columns of the table, of samples of norm 1 at infinite width."""
     features = unit.shape[1]
     network, linear = (MLP(ACTIVATIONS[name], depth, math.inf) for name in ("relu", "linear"))
     without_mean = MLP(less_its_mean(RELU), depth, math.inf)
