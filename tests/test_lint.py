@@ -29,7 +29,7 @@ def test_rules_are_formatted():
 
 
 def test_docstrings_begin_with_what_they_are_of():
-    """Not "Of each sample", which leaves the noun to the name. Artefacts: to be mended."""
+    """Not "Of each sample", which leaves the noun to the name."""
     wrong = []
     for path in (ROOT / "src/ntkcond").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -37,4 +37,4 @@ def test_docstrings_begin_with_what_they_are_of():
                 words = ast.get_docstring(node) or ""
                 if words.startswith(("Of ", "Those of ", "That of ")):
                     wrong.append(f"{path.relative_to(ROOT)}: {node.name}")
-    assert [name for name in wrong if "/artefacts/" not in name] == []
+    assert wrong == []

@@ -141,7 +141,7 @@ def _rows(numbers: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _looks(numbers: pd.DataFrame) -> dict[tuple[str, str], dict]:
-    """Of each curve. Colour and marker are the data set's, dashes and filling the activation's; of
+    """The look of each curve. Colour and marker are the data set's, dashes and filling the activation's; of
     more than two activations the activation has them all."""
     activations = list(numbers.activation.unique())
     by = list(numbers.dataset.unique()) if len(activations) < 3 else list(ACTIVATIONS)
@@ -179,7 +179,7 @@ def _finish(angles: Axes, kappas: Axes, band: Axes, numbers: pd.DataFrame) -> No
 
 
 def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
-    """Of the legend: data sets, then activations."""
+    """Entries of the legend: data sets, then activations."""
     by_activation = numbers.activation.nunique() > 2
     entries = []
     for row in numbers.drop_duplicates("dataset").itertuples():

@@ -62,14 +62,14 @@ def table(conditioning: pd.DataFrame) -> pd.DataFrame:
 
 
 def _logs(rows: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
-    """Of each depth, if all its κ are resolved, log κ of each seed."""
+    """Each depth whose κ are all resolved, with log κ of each seed."""
     for depth, of_depth in rows.groupby("depth"):
         if (of_depth.verdict == "resolved").all():
             yield int(depth), np.log(of_depth.kappa).groupby(of_depth.seed).mean().to_numpy()
 
 
 def _rows(sets: list[dict[int, np.ndarray]]) -> Iterator[dict]:
-    """Of the mean over data sets."""
+    """Rows of the mean over data sets."""
     depths = sorted(set.intersection(*(set(logs) for logs in sets)))
     for before, depth in zip([math.nan, *depths], depths, strict=False):
         values = [logs[depth] for logs in sets]
@@ -90,7 +90,7 @@ def _rows(sets: list[dict[int, np.ndarray]]) -> Iterator[dict]:
 
 
 def welch(samples: Sequence[np.ndarray], signs: Sequence[int]) -> tuple:
-    """Of independent samples (…, size): the sum of their means with these signs over the number of
+    """For independent samples (…, size): the sum of their means with these signs over the number of
     those that are +, its standard error, and the degrees of freedom (Welch 1947, Satterthwaite)."""
     share = 1 / signs.count(1)
     sizes = [some.shape[-1] for some in samples]
@@ -110,7 +110,7 @@ def _exp(mean: float, error: float, freedom: float) -> tuple[float, float, float
 
 
 def _power(samples: list[np.ndarray], signs: list[int]) -> float:
-    """Of the measured values, drawn with replacement and moved to this rise."""
+    """The power by the measured values, drawn with replacement and moved to this rise."""
     rng = np.random.default_rng(0)
     drawn = [
         rng.choice(some - some.mean(), (SIMULATIONS, len(some))) + (sign > 0) * math.log(RISE)

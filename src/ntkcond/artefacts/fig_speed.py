@@ -195,12 +195,12 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
 
 
 def _areas(numbers: pd.DataFrame) -> dict[int, int]:
-    """Of the points of each width."""
+    """The size of the points, by width."""
     return {width: 10 + 12 * i for i, width in enumerate(sorted(numbers.width.unique()))}
 
 
 def _entries(numbers: pd.DataFrame, colours: dict) -> Iterator[tuple[Artist, str]]:
-    """Of the legend: depths; activations; widths; what is at an edge."""
+    """Entries of the legend: depths; activations; widths; what is at an edge."""
     points = {"linestyle": "none", "marker": "o"}
     for depth, colour in colours.items():
         yield Line2D([], [], color=colour, **points), f"$L$ = {depth}"

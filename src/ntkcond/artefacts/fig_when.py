@@ -39,7 +39,7 @@ an offset, pairs, or n near d make κ of the inputs large.
 
 
 class Cause(NamedTuple):
-    """Of a large κ. levels: its strength, from none; samples: of n, a level and random numbers,
+    """A cause of a large κ. levels: its strength, from none; samples: of n, a level and random numbers,
     (n, FEATURES)."""
 
     label: str

@@ -158,7 +158,7 @@ def bars(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: obje
 
 
 def colour_of(artist: Artist) -> object:
-    """Of a curve, its points, a shade, bars."""
+    """The colour of a curve, its points, a shade, bars."""
     if isinstance(artist, Line2D):
         return artist.get_color()
     colours = artist.get_edgecolor() if len(artist.get_edgecolor()) else artist.get_facecolor()
@@ -180,7 +180,7 @@ def _entry(artist: Artist, colour: object) -> Artist:
 
 
 def conditions(numbers: pd.DataFrame, *more: str) -> str:
-    """Of a table: n and blocks of each data set, the activation if it has one alone, m,
+    """A table in words: n and blocks of each data set, the activation if it has one alone, m,
     initialisations, as far as it has these columns; and more words."""
     words: dict[str, list[str]] = {}
     if "n" in numbers and "dataset" in numbers:

@@ -95,7 +95,7 @@ def _overridden(section: str, given: object, entries: Mapping[str, object]) -> I
 
 
 def _singular(graph: Graph, jobs: Iterable[Job]) -> Iterator[str]:
-    """Of samples that an earlier run made, too."""
+    """Repeated and zero samples, also of an earlier run."""
     for name, entry in _entries(graph, jobs).items():
         log = graph.at(f"results/logs/dataset/{name}.log")
         if log.exists() and not entry.distinct:

@@ -724,7 +724,7 @@ def without_a_mean(fig_when_data: Table) -> Findings:
 
 
 def _on_the_map(table: Table) -> Iterator[tuple[str, str, Table, str]]:
-    """Of each data set: its name, width, its rows with a known κ, and a note on the others."""
+    """For each data set its name, width, its rows with a known κ, and a note on the others."""
     for dataset, rows in table.groupby("dataset", sort=False):
         known = rows[rows.input_kappa.notna() & rows.kappa.notna()]
         lost = len(rows) - len(known)

@@ -12,7 +12,7 @@ RANGE = re.compile(rf"({NUMBER})(?: to ({NUMBER}))?")
 
 
 def worst(rows: pd.DataFrame) -> str:
-    """Of a claim's rows, the verdict that counts."""
+    """Among a claim's rows, the verdict that counts."""
     return max(rows.verdict, key=VERDICTS.index)
 
 

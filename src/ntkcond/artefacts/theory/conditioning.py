@@ -29,7 +29,7 @@ GREAT = 3000  # a depth from which the limit is extrapolated
 
 
 def kappa(kernel: np.ndarray) -> float:
-    """Of a matrix that is far from singular, (n, n)."""
+    """κ of a matrix that is far from singular, (n, n)."""
     low, high = np.linalg.eigvalsh(kernel)[[0, -1]]
     return high / low
 

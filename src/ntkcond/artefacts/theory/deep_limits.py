@@ -42,7 +42,7 @@ def cosine(theta: np.ndarray, network: MLP, weight_variance: float = 1.0) -> np.
 
 
 def kappa(network: MLP, weight_variance: float = 1.0, features: int = FEATURES) -> float:
-    """Of SAMPLES random directions."""
+    """κ of SAMPLES random directions."""
     x = np.random.default_rng(0).standard_normal((SAMPLES, features))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     pairs = np.triu_indices(SAMPLES, 1)
@@ -77,7 +77,7 @@ def slowly() -> Findings:
     " (`ours-2.1-networks`).", kind=BELIEF,
 )  # fmt: skip
 def others_with_biases() -> Findings:
-    """Of n random directions; one result that is another is enough."""
+    """For n random directions; one result that is another is enough."""
     for bias in (BIAS, 1.0):
         where = f"β = {bias:g}, {SAMPLES} random directions of {FEATURES} features, m = ∞"
         deep = kappa(MLP(RELU, RATE[0], math.inf, bias=bias))

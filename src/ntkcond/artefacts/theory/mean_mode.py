@@ -56,7 +56,7 @@ KINDS: dict[str, Samples] = {
 
 
 def _all_of(samples: Samples) -> list[np.ndarray]:
-    """Of norm 1; of each n, each draw."""
+    """Samples of norm 1; of each n, each draw."""
     sets = [
         samples(round(size * FEATURES), np.random.default_rng([7, draw]))
         for size in SIZES
@@ -162,7 +162,7 @@ def the_rest_is_better() -> Findings:
 
 
 def _centred(kernel: np.ndarray) -> float:
-    """Of H K H, H = I − 11ᵀ/n, beside its eigenvalue 0."""
+    """κ of H K H, H = I − 11ᵀ/n, beside its eigenvalue 0."""
     rows = kernel.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(kernel - rows - rows[:, None] + rows.mean())
     return eigenvalues[-1] / eigenvalues[1]

@@ -27,7 +27,7 @@ SUMS: dict[str, Callable[[int], tuple[float, float]]] = {
 
 
 def residual_ntk(x: np.ndarray, depth: int, a: float, b: float, linear: bool = False) -> np.ndarray:
-    """Of a relu network whose layers from the second on are such sums, (n, n).
+    """The NTK of a relu network whose layers from the second on are such sums, (n, n).
 
     x: (n, d); linear: whether a linear layer follows each relu from there on."""
     s, _, ntk = _layer(x @ x.T)

@@ -20,7 +20,7 @@ is flat, the test would find far fewer violations. So of curves that are flat, o
 10 to 12 in 100 are rejected; of those that rise throughout 1 to 3, and 5 of those that rise ever
 slower while σ grows by a factor of nine.
 
-Power, of five seeds (`benchmarks/trends.py` simulates it; docs/claims.md has the table): a
+Power, of five seeds (`benchmarks/trends.py` simulates it; docs/measured/trends.csv): a
 violation of 2.5 σ is rejected in 92 to 99 of 100 cases, and not contradicted in at most 5; where σ
 differs by a factor of nine, in 85 to 95, and 6 at most. Fewer seeds find less: with fewer than
 FULL, means that are not monotone decide nothing unless they are rejected, and one seed decides
