@@ -141,8 +141,8 @@ def _rows(numbers: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _looks(numbers: pd.DataFrame) -> dict[tuple[str, str], dict]:
-    """The look of each curve. Colour and marker are the data set's, dashes and filling the activation's; of
-    more than two activations the activation has them all."""
+    """The look of each curve. Colour and marker are the data set's, dashes and filling the
+    activation's; of more than two activations the activation has them all."""
     activations = list(numbers.activation.unique())
     by = list(numbers.dataset.unique()) if len(activations) < 3 else list(ACTIVATIONS)
     looks = {}

@@ -39,8 +39,8 @@ an offset, pairs, or n near d make κ of the inputs large.
 
 
 class Cause(NamedTuple):
-    """A cause of a large κ. levels: its strength, from none; samples: of n, a level and random numbers,
-    (n, FEATURES)."""
+    """A cause of a large κ. levels: its strength, from none; samples: of n, a level and random
+    numbers, (n, FEATURES)."""
 
     label: str
     levels: Sequence[float]

@@ -228,8 +228,8 @@ RATES = {"own": "η = 1/λ_max of each", "common": "one η for all depths"}
 
 
 def within_the_bound(fig_descent: Table) -> Findings:
-    """Findings of claim 6-smallest: the mean curves of relu, at both learning rates; all depths with a
-    resolved κ together."""
+    """Findings of claim 6-smallest: the mean curves of relu, at both learning rates; all depths
+    with a resolved κ together."""
     curves = fig_descent[(fig_descent.activation == "relu") & (fig_descent.step > 0)]
     for (dataset, rule), rows in curves.groupby(["dataset", "rule"], sort=False):
         where = f"{title(dataset)}, {RATES[rule]}"
