@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import interval, style, sweep_curves, sweep_panels
+from ntkcond.artefacts import conditions, interval, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
@@ -128,7 +128,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     entries = _entries(numbers, looks)
     if any(map(len, infinite)):
         entries.append(sweep_panels.key_of_band())
-    figure.key(*entries, about=style.conditions(numbers, *_reasons(numbers)))
+    figure.key(*entries, about=conditions.in_words(numbers, *_reasons(numbers)))
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style, sweep_curves, sweep_panels
+from ntkcond.artefacts import conditions, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 
@@ -43,7 +43,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     figure, panels = sweep_panels.draw_rows(numbers, 2.3, _curves)
     for axes in panels[-1]:
         style.depth_axis(axes, numbers.depth)
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure
 
 

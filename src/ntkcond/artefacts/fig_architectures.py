@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import interval, style, sweep_panels
+from ntkcond.artefacts import conditions, interval, style, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
@@ -85,7 +85,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for activation in numbers.activation.unique():
         look = sweep_panels.of_activation(activation, style.GREY)
         keys.append((Line2D([], [], marker="o", **look), ACTIVATIONS[activation].title))
-    figure.key(*keys, about=style.conditions(numbers))
+    figure.key(*keys, about=conditions.in_words(numbers))
     return figure
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from scipy.stats import t
 
-from ntkcond.artefacts import interval, style
+from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 
@@ -157,5 +157,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         for name, look in looks.items()
         if name in set(numbers.dataset)
     ]
-    figure.key(*keys, about=style.conditions(numbers[numbers.dataset != ALL]))
+    figure.key(*keys, about=conditions.in_words(numbers[numbers.dataset != ALL]))
     return figure

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
@@ -141,7 +141,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             place = {"x": 0.03, "y": 0.04, "transform": axes.transAxes, "fontsize": 7}
             axes.text(s=_without_bound(curves), color=style.GREY, **place)
         row[0].set_ylabel("residual, relative to the start")
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure
 
 

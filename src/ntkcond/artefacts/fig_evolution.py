@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import interval, style
+from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
@@ -139,7 +139,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         _row(below, at_end, "width", BELOW, colours)
         above[0].set_title(f"{title(dataset)}, $m$ = {of_steps.width.iloc[0]}")
         below[0].set_title(f"after {rows.step.max()} steps")
-    figure.key(about=style.conditions(numbers, "square loss", EXPLAINED))
+    figure.key(about=conditions.in_words(numbers, "square loss", EXPLAINED))
     return figure
 
 

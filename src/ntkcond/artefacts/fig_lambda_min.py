@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts import interval, style, sweep_curves
+from ntkcond.artefacts import conditions, interval, style, sweep_curves
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 
@@ -79,5 +79,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 axes.set_title(f"$L$ = {depth}")
     for axes in panels[-1]:
         axes.set_xlabel("$m$/$n$")
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure

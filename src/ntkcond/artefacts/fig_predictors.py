@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.rank_correlation import adjusted, bootstrap_interval, rank_correlation
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
@@ -196,7 +196,9 @@ def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dic
 
 
 def _about(numbers: pd.DataFrame) -> str:
-    words = style.conditions(numbers, f"{style.span(numbers.networks)} networks in a correlation")
+    words = conditions.in_words(
+        numbers, f"{style.span(numbers.networks)} networks in a correlation"
+    )
     decided = f"Decided: p ≤ {LEVEL:g} after the correction for all points of a column."
     return rf"$\rho$: Spearman's rank correlation. {words} {decided}"
 

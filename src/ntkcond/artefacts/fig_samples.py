@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntkcond.artefacts import style, sweep_curves, sweep_panels
+from ntkcond.artefacts import conditions, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 
@@ -45,5 +45,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         sweep_panels.log_decades(axes, rows[["kappa_median", "kappa_lower_bound"]])
         style.sizes_axis(axes, rows.n)
     panels[0].set_ylabel(r"NTK condition number $\kappa$")
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure

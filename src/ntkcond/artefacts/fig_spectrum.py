@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntkcond.artefacts import interval, style
+from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
@@ -118,5 +118,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             style.bars(right, of_depth.depth, low, high, colour, "bar: 95 % interval of the mean")
         right.set(yscale="log", ylabel="condition number")
         style.depth_axis(right, of_depth.depth)
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure

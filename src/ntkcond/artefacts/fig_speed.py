@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE, CARETUPBASE
 from matplotlib.patches import Patch
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
@@ -147,7 +147,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 continue
             axes.set_ylabel(f"epochs to a training loss of {rows.threshold.iloc[0]:g}")
             _points(axes, rows, colours)
-    about = style.conditions(numbers.drop(columns=["width", "n"]), "epochs: their mean")
+    about = conditions.in_words(numbers.drop(columns=["width", "n"]), "epochs: their mean")
     figure.key(*_entries(numbers, colours), about=about)
     return figure
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style
+from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
@@ -94,5 +94,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     ]
     width = Line2D([], [], color=style.GREY, linewidth=0.6)
     keys.append((width, f"thin line: to $m$ = {style.span(numbers.width)}"))
-    figure.key(*keys, about=style.conditions(numbers, *EXPLAINED))
+    figure.key(*keys, about=conditions.in_words(numbers, *EXPLAINED))
     return figure

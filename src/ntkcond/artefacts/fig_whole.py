@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ntkcond.artefacts import style, sweep_panels
+from ntkcond.artefacts import conditions, style, sweep_panels
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.networks.activations import ACTIVATIONS
@@ -119,4 +119,4 @@ def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None
         keys.append((key, ACTIVATIONS[activation].title))
     if (numbers.singular > 0).any():
         keys.append(sweep_panels.key_of_band())
-    figure.key(*keys, about=style.conditions(numbers.assign(dataset=numbers.source)))
+    figure.key(*keys, about=conditions.in_words(numbers.assign(dataset=numbers.source)))

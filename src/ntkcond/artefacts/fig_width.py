@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style, sweep_curves, sweep_panels
+from ntkcond.artefacts import conditions, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
 
 SPEC = Spec(
@@ -59,5 +59,5 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     figure, panels = sweep_panels.draw_rows(numbers, 2.2, curves)
     for axes in panels[-1]:
         axes.set_xlabel("width $m$")
-    figure.key(about=style.conditions(numbers))
+    figure.key(about=conditions.in_words(numbers))
     return figure

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
@@ -19,8 +18,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import Locator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from ntkcond.datasets.registry import title
-from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.files import replacing
 
 TEXT_WIDTH = 5.5  # inches: a single-column paper's text; half of it is still legible
@@ -177,34 +174,6 @@ def _entry(artist: Artist, colour: object) -> Artist:
     entry.set(color=colour, markeredgecolor=colour)
     entry.set(markerfacecolor="white" if hollow else colour)
     return entry
-
-
-def conditions(numbers: pd.DataFrame, *more: str) -> str:
-    """A table in words: n and blocks of each data set, the activation if it has one alone, m,
-    initialisations, as far as it has these columns; and more words."""
-    words: dict[str, list[str]] = {}
-    if "n" in numbers and "dataset" in numbers:
-        for name, rows in numbers.groupby("dataset", sort=False):
-            words.setdefault(_blocks(rows), []).append(title(name))
-    several = len(words) > 1
-    parts = [f"{', '.join(names)}: {size}" if several else size for size, names in words.items()]
-    if "activation" in numbers and numbers.activation.nunique() == 1:
-        parts.append(ACTIVATIONS[numbers.activation.iloc[0]].title)
-    if "width" in numbers:
-        numbers = numbers[np.isfinite(numbers.width)]  # of infinite width there is no random number
-        parts += [f"width $m$ = {span(numbers.width)}"] if len(numbers) else []
-    if "seeds" in numbers and numbers.seeds.notna().any():
-        count = span(numbers.seeds.dropna())
-        parts.append(f"{count} initialisation{'s' * (count != '1')}")
-    return "; ".join([*parts, *filter(None, more)]) + "."
-
-
-def _blocks(rows: pd.DataFrame) -> str:
-    size = f"$n$ = {span(rows.n)}"
-    if "blocks" not in rows:
-        return size
-    count = span(rows.blocks.dropna())
-    return f"{count} block{'s' * (count != '1')} of {size}"
 
 
 def span(values: Iterable[float]) -> str:
