@@ -264,6 +264,7 @@ def planted(rng: np.random.Generator, cases: int) -> pd.DataFrame:
         rows.append({
             "dataset": f"mine{case}", "loss": "square", "threshold": 0.1, "activation": activation,
             "width": width, "depth": depth, "epochs": np.exp(3 * second + signal),
+            "n": 48, "seeds": 5,
             **dict.fromkeys(fig_speed.MEASURES, 1.0),
             "label_rate": signal + 0.1 * noise, "kappa": np.exp(3 * second + other),
             "largest_share": noise,
@@ -339,7 +340,7 @@ def test_the_loss_shown_is_the_lowest_that_half_of_the_group_reaches():
     rows = [
         {"dataset": "mine", "loss": "square", "threshold": threshold, "activation": activation,
          "width": width, "depth": depth, "epochs": depth * width if reached else np.nan,
-         **{name: float(width) for name in fig_speed.MEASURES}}
+         "n": 48, "seeds": 5, **{name: float(width) for name in fig_speed.MEASURES}}
         for threshold, reaching in ((0.5, ("relu", "linear")), (0.1, ("relu",)), (0.01, ()))
         for activation in ("relu", "linear") for width in (8, 16, 32) for depth in (1, 2)
         for reached in [activation in reaching and (threshold == 0.5 or width > 8)]

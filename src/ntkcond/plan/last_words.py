@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.settings import Entry
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
@@ -106,7 +107,12 @@ def _singular(graph: Graph, jobs: Iterable[Job]) -> Iterator[str]:
 
 def _failure(graph: Graph, jobs: Iterable[Job], since: float) -> Iterator[str]:
     """From when the same command resumes; last the errors, each with its log."""
-    runs = [graph.at(job.outputs[0]) for job in jobs if job.rule == "sgd"]
+    steps = {job: STEPS[job.rule] for job in jobs if job.rule in STEPS}
+    runs = [
+        graph.at(job.outputs[0])
+        for job, step in steps.items()
+        if "checkpoint_minutes" in step.unrecorded
+    ]
     saved = [path for run in runs if (path := run.with_suffix(".checkpoint.h5")).exists()]
     times = _first([f"{path} of {time.ctime(path.stat().st_mtime)}" for path in saved])
     logs = [log for log in graph.at("results/logs").rglob("*.log") if _is_new(log, since)]
