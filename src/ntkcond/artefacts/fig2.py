@@ -203,8 +203,8 @@ def _reasons(numbers: pd.DataFrame) -> Iterator[str]:
         if row.duplicate_rows > 0 or row.zero_rows > 0:
             yield (
                 f"{title(row.dataset)}: of {row.samples:,} samples {row.duplicate_rows:.0f} repeat"
-                f" another, {row.zero_rows:.0f} are zero: left out of (a); a block with such samples"
-                r" has a singular NTK, $\kappa = \infty$; distinct: true leaves them out of both"
+                f" another, {row.zero_rows:.0f} are zero: left out of (a); a block with such"
+                r" samples has a singular NTK, $\kappa = \infty$; distinct: true leaves them out of both"
             )
     linear = (numbers.activation == "linear") | (numbers.depth == 0)
     if (numbers.singular[linear] > 0).any():
