@@ -204,7 +204,8 @@ def _reasons(numbers: pd.DataFrame) -> Iterator[str]:
             yield (
                 f"{title(row.dataset)}: of {row.samples:,} samples {row.duplicate_rows:.0f} repeat"
                 f" another, {row.zero_rows:.0f} are zero: left out of (a); a block with such"
-                r" samples has a singular NTK, $\kappa = \infty$; distinct: true leaves them out of both"
+                r" samples has a singular NTK, $\kappa = \infty$;"
+                " distinct: true leaves them out of both"
             )
     linear = (numbers.activation == "linear") | (numbers.depth == 0)
     if (numbers.singular[linear] > 0).any():
