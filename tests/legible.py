@@ -27,7 +27,7 @@ from ntkcond.artefacts import style
 
 THIN = 0.75  # points: what is drawn so thin beside thicker curves means something
 WHOLE = "depth|epoch$|width|samples in one NTK|step|position"  # labels of what is counted
-SAID = {"n": r"\$?n\$? =|samples|\$n\$", "width": r"\$m\$|width", "seeds": "initialisation|seed"}
+SAID = {"n": r"\$n\$", "width": r"\$m\$", "seeds": "initialisation|seed"}
 
 
 def faults(figure: Figure, numbers: pd.DataFrame) -> list[str]:

@@ -375,6 +375,9 @@ PLANTED = {
     "only number": lambda figure: figure.axes[0].set_yticks([5]),
     "third of it": lambda figure: figure.axes[0].set_yticks([5, 5.5]),
     "into each other": lambda figure: figure.axes[0].set_yticks([5, 5.05, 9]),
+    "n is not said": lambda figure: [
+        figure.axes[1].set_ylabel("κ"), figure.legends[0].set_title("$m$ = 512; 2 initialisations"),
+    ],
     "width is not said": lambda figure: figure.legends[0].set_title("n = 1; 2 initialisations"),
     "seeds is not said": lambda figure: [
         figure.legends[0].set_title("$m$ = 512"), _without_entry(figure, "initialisation"),
