@@ -127,7 +127,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             band.set_title("conditioning")
     entries = _entries(numbers, looks)
     if any(map(len, infinite)):
-        entries.append(sweep_panels.key_of_band())
+        entries.append(style.key_of_band(sweep_panels.BAND))
     figure.key(*entries, about=conditions.in_words(numbers, *_reasons(numbers)))
     return figure
 
@@ -148,9 +148,7 @@ def _looks(numbers: pd.DataFrame) -> dict[tuple[str, str], dict]:
     looks = {}
     for names in numbers.groupby(CURVE[:2], sort=False).groups:
         position = by.index(names[0] if len(activations) < 3 else names[1])
-        colour = style.COLOURS[position % len(style.COLOURS)]
-        looks[names] = sweep_panels.of_activation(names[1], colour)
-        looks[names]["marker"] = style.MARKERS[position % len(style.MARKERS)]
+        looks[names] = sweep_panels.of_activation(names[1], style.look_of(position))
     return looks
 
 
@@ -191,8 +189,7 @@ def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
     for row in numbers.drop_duplicates("activation").itertuples():
         look = looks[row.dataset, row.activation]
         if not by_activation:
-            look = sweep_panels.of_activation(row.activation, style.GREY)
-            look["marker"] = style.MARKERS[0]
+            look = sweep_panels.of_activation(row.activation, style.IN_GREY)
         entries.append((Line2D([], [], **look), ACTIVATIONS[row.activation].title))
     return entries
 

@@ -1,7 +1,6 @@
 """min φ and κ against depth for every activation (ICLR submission, Appendix F)."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,17 +47,13 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
 
 
 def _curves(left: Axes, right: Axes, rows: pd.DataFrame) -> None:
-    for (name, activation), (colour, marker) in zip(ACTIVATIONS.items(), _looks(), strict=False):
+    for position, (name, activation) in enumerate(ACTIVATIONS.items()):
         curve = rows[rows.activation == name].sort_values("depth")
         finite, limit = curve[np.isfinite(curve.width)], curve[np.isinf(curve.width)]
         if len(curve):
-            look = {"color": colour, "marker": marker}
+            look = style.look_of(position)
             thin = sweep_panels.limit(look)
             sweep_panels.draw_angle(left, "depth", finite, {**look, "label": activation.title})
             sweep_panels.draw_kappa(right, "depth", finite, look)
             sweep_panels.draw_angle(left, "depth", limit, thin)
             sweep_panels.draw_kappa(right, "depth", limit, thin)
-
-
-def _looks() -> Iterator[tuple[str, str]]:
-    return zip(itertools.cycle(style.COLOURS), itertools.cycle(style.MARKERS), strict=False)

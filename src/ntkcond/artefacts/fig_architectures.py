@@ -83,12 +83,11 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         for i, name in enumerate(names)
     ]
     for activation in numbers.activation.unique():
-        look = sweep_panels.of_activation(activation, style.GREY)
-        keys.append((Line2D([], [], marker="o", **look), ACTIVATIONS[activation].title))
+        look = sweep_panels.of_activation(activation, style.IN_GREY)
+        keys.append((Line2D([], [], **look), ACTIVATIONS[activation].title))
     figure.key(*keys, about=conditions.in_words(numbers))
     return figure
 
 
 def _look(position: int, activation: str) -> dict:
-    look = sweep_panels.of_activation(activation, style.COLOURS[position % len(style.COLOURS)])
-    return {**look, "marker": style.MARKERS[position % len(style.MARKERS)]}
+    return sweep_panels.of_activation(activation, style.look_of(position))

@@ -126,10 +126,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     figure = style.figure(height=3.2)
     left, right = figure.subplots(1, 2)
     names = [name for name in numbers.dataset.unique() if name != ALL]
-    looks = {
-        name: {"color": style.COLOURS[i % 6], "marker": style.MARKERS[i % 6]}
-        for i, name in enumerate(names)
-    } | {ALL: {"color": "black", "marker": "*"}}
+    looks = {name: style.look_of(i) for i, name in enumerate(names)} | {
+        ALL: {"color": "black", "marker": "*"}
+    }
     together = len(looks) if ALL in set(numbers.dataset) else len(names)
     for i, (name, rows) in enumerate(numbers.groupby("dataset", sort=False)):
         moved = 0.5 * (i / together - 0.5)  # so that intervals stand side by side

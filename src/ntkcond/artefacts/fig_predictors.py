@@ -154,7 +154,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             if points.empty:
                 continue
             losses[group] = f"{points.threshold.iloc[0]:g}"
-            look = {"color": style.COLOURS[i], "marker": style.MARKERS[i]}
+            look = style.look_of(i)
             for axes, name in zip(line, names, strict=True):
                 _points(axes, points, name, 0.25 * (i - 1), look)
         title_of_row = f"{title(dataset)}, {loss.replace('_', ' ')} loss"
@@ -206,7 +206,7 @@ def _about(numbers: pd.DataFrame) -> str:
 def _entries(groups: list[str]) -> Iterator[tuple[Line2D, str]]:
     looks = {"linestyle": "none"}
     for i, group in enumerate(groups):
-        look = {"color": style.COLOURS[i], "marker": style.MARKERS[i], **looks}
+        look = {**style.look_of(i), **looks}
         yield Line2D([], [], **look), _name(group)
     for words, fill in (("filled: decided", style.GREY), ("hollow: not decided", "white")):
         look = {"color": style.GREY, "marker": "o", "markerfacecolor": fill, **looks}

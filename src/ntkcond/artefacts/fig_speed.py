@@ -10,7 +10,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE, CARETUPBASE
-from matplotlib.patches import Patch
 
 from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
@@ -57,7 +56,6 @@ TIPS = {  # of points whose best rate is the lowest or the highest of those trie
     }
     for name, marker in (("lowest", CARETDOWNBASE), ("highest", CARETUPBASE))
 }  # fmt: skip
-IN_BAND = "0.95"  # its grey
 LOG = ("kappa", "lambda_min", "kappa_without_first", "label_complexity", "predicted_steps")
 
 
@@ -177,7 +175,7 @@ def _points(axes: Axes, rows: pd.DataFrame, colours: dict) -> None:
             axes.plot(x[points], y[points], **tip)
     axes.set_xscale("log")
     style.plain_log(axes)
-    band = {"color": IN_BAND, "linewidth": 0, "zorder": 0}
+    band = {"color": style.IN_BAND, "linewidth": 0, "zorder": 0}
     if rows.epochs.isna().any():
         below, top = slowest * height**0.13, max(late.values()) * height**0.07
         axes.axhspan(below, top, **band)
@@ -222,5 +220,4 @@ def _entries(numbers: pd.DataFrame, colours: dict) -> Iterator[tuple[Artist, str
     missing = shown.epochs.isna().any(), np.isinf(shown.kappa).any()
     words = (r"loss not reached, a line for each $m$ and activation", r"$\kappa = \infty$")
     if any(missing):
-        look = {"facecolor": IN_BAND, "edgecolor": "0.8", "linewidth": 0.5}
-        yield Patch(**look), f"grey band: {' or '.join(itertools.compress(words, missing))}"
+        yield style.key_of_band(" or ".join(itertools.compress(words, missing)))

@@ -30,7 +30,8 @@ samples lie in pairs at an angle; the variance of feature j falls as a power of 
 with ReLU over κ of linear networks, L = 1, infinite width. **(d) to (f)**: κ with ReLU at L = 10
 over κ at L = 1. Blue: ReLU, or depth, lowers κ; red: it raises κ. The solid line is where it
 changes, the dashed line where the linearised NTK has it (docs/when.md). A cross: the median of
-three networks of width 512 is on the other side than infinite width.
+three networks of width 512 is on the other side than infinite width; a dot: it is off by a factor
+above 2.
 
 **The paper** says that ReLU and depth lower κ of any data without parallel inputs. They do so where
 an offset, pairs, or n near d make κ of the inputs large.
@@ -71,6 +72,7 @@ CAUSES = {
 DEEP = 10
 WIDTH, SEEDS = 512, (1, 32, 111)
 FARTHEST = 100  # of the colours
+FAR = 2  # from infinite width: marked
 RATIOS = ("relu_to_linear", "deep_to_shallow")
 
 
@@ -145,11 +147,16 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             Line2D([], [], color="black", marker="x", linestyle="none"),
             "cross: the other side of 1",
         ),
+        (
+            Line2D([], [], color="black", marker=".", linestyle="none"),
+            f"dot: off by a factor above {FAR}",
+        ),
     ]
     about = (
         rf"Colours: $m \to \infty$, Gaussian samples, $d$ = {FEATURES},"
-        f" $n$ = {style.span(numbers.n)}. Crosses: median of {len(SEEDS)} initialisations at"
-        f" $m$ = {WIDTH}. (a) to (c): $L$ = 1. (c), (f): feature $j$ has variance $j^{{-\\alpha}}$."
+        f" $n$ = {style.span(numbers.n)}. Crosses and dots: median of {len(SEEDS)} initialisations"
+        f" at $m$ = {WIDTH}. (a) to (c): $L$ = 1."
+        r" (c), (f): feature $j$ has variance $j^{-\alpha}$."
     )
     figure.key(*keys, about=about)
     return figure
@@ -169,8 +176,10 @@ def _map(axes: Axes, numbers: pd.DataFrame, name: str, cause: Cause) -> mpl.cm.S
             axes.contour(columns, rows, np.log(some), [0], colors="black", linestyles=dashes,
                          linewidths=1)  # fmt: skip
     differs = (values < 1) != (finite < 1)
-    for row, column in np.argwhere(differs.to_numpy()):
-        axes.plot(column + 0.5, row + 0.5, "kx")
+    far = (np.log(finite / values).abs() > math.log(FAR)) & ~differs
+    for marked, mark in ((differs, "kx"), (far, "k.")):
+        for row, column in np.argwhere(marked.to_numpy()):
+            axes.plot(column + 0.5, row + 0.5, mark)
     axes.set_xticks(columns, [f"{size:g}" for size in values.columns], fontsize=6)
     axes.set_yticks(rows, [f"{level:g}" for level in values.index], fontsize=6)
     axes.grid(False)

@@ -67,7 +67,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         axes.axhline(1, color="black", linewidth=0.8)
         axes.axvline(1, color="black", linewidth=0.8)
         for i, name in enumerate(names):
-            colour = style.COLOURS[i % len(style.COLOURS)]
+            colour = style.look_of(i)["color"]
             for variant, marker in VARIANTS.items():
                 rows = numbers[(numbers.dataset == name) & (numbers.variant == variant)]
                 x, y = place[rows.index], rows[column] / rows.input_kappa
@@ -83,7 +83,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     looks = {"linestyle": "none", "fillstyle": "none"}
     keys = [
         (
-            Line2D([], [], marker="o", color=style.COLOURS[i % len(style.COLOURS)], **looks),
+            Line2D([], [], marker="o", color=style.look_of(i)["color"], **looks),
             title(name),
         )
         for i, name in enumerate(names)

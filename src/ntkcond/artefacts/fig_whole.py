@@ -96,7 +96,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
 
 
 def _look(activation: str, colour: object) -> dict:
-    return {**sweep_panels.of_activation(activation, colour), "marker": "o"}
+    return sweep_panels.of_activation(activation, {"color": colour, "marker": "o"})
 
 
 def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
@@ -118,5 +118,5 @@ def _legend(figure: style.Picture, numbers: pd.DataFrame, colours: dict) -> None
         key = Line2D([], [], **_look(activation, style.GREY))
         keys.append((key, ACTIVATIONS[activation].title))
     if (numbers.singular > 0).any():
-        keys.append(sweep_panels.key_of_band())
+        keys.append(style.key_of_band(sweep_panels.BAND))
     figure.key(*keys, about=conditions.in_words(numbers.assign(dataset=numbers.source)))

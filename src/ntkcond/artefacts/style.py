@@ -26,6 +26,8 @@ TEXT_WIDTH = 5.5  # inches: a single-column paper's text; half of it is still le
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "D", "v", "P", "X", "*", "<")  # the upright triangle is a lower bound
 GREY = "0.45"
+IN_GREY = {"color": GREY, "marker": "o"}  # the look of what is the same for all curves
+IN_BAND = "0.95"  # the grey of a band for what has no place on the axis
 BOUND = {"linestyle": "none", "marker": "^", "markerfacecolor": "white", "markersize": 4.5}
 
 SETTINGS = {
@@ -174,6 +176,19 @@ def _entry(artist: Artist, colour: object) -> Artist:
     entry.set(color=colour, markeredgecolor=colour)
     entry.set(markerfacecolor="white" if hollow else colour)
     return entry
+
+
+def look_of(position: int) -> dict:
+    """Colour and marker of the data set, activation or network at this position."""
+    return {
+        "color": COLOURS[position % len(COLOURS)],
+        "marker": MARKERS[position % len(MARKERS)],
+    }
+
+
+def key_of_band(means: str) -> tuple[Patch, str]:
+    """The legend's entry of a grey band."""
+    return Patch(facecolor=IN_BAND, edgecolor="0.8", linewidth=0.5), f"grey band: {means}"
 
 
 def span(values: Iterable[float]) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from ntkcond.artefacts import style
 from ntkcond.datasets.registry import title
@@ -14,9 +13,8 @@ DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
 LIMIT = r"thin line: $m \to \infty$"
 LOWER = r"triangle: lower bound on $\kappa$"
 SPREAD = r"shade: middle 68 % of $\kappa$"
-BAND = r"grey band: $\kappa = \infty$, a singular NTK"
+BAND = r"$\kappa = \infty$, a singular NTK"
 ANGLES = r"shade: 95 % interval of mean min $\phi$"
-IN_BAND = "0.95"  # its grey
 TWO = r"short lines: min $\phi$ of each initialisation"
 
 
@@ -89,12 +87,13 @@ def limit(look: dict) -> dict:
     return {**kept, "linewidth": 0.6, "alpha": 0.8, "zorder": 1, "label": LIMIT}
 
 
-def of_activation(activation: str, colour: object) -> dict:
-    """ReLU: filled, solid; linear: hollow, dashed; others: half filled, dotted."""
+def of_activation(activation: str, look: dict) -> dict:
+    """ReLU: filled, solid; linear: hollow, dashed; others: half filled, dotted.
+    look: colour and marker."""
     return {
-        "color": colour,
+        **look,
         "linestyle": DASHES.get(activation, ":"),
-        "markerfacecolor": "white" if activation == "linear" else colour,
+        "markerfacecolor": "white" if activation == "linear" else look["color"],
         "markerfacecoloralt": "white",
         "fillstyle": "full" if activation in DASHES else "bottom",
         "markeredgewidth": 0.9,
@@ -116,7 +115,7 @@ def rows_with_band(figure: style.Picture, lanes: Sequence[int]) -> list[tuple[Ax
         band = figure.add_subplot(grid[top, 1], sharex=kappas)
         band.set_ylim(-max(1, count) + 0.2, 0.8)
         band.set_yticks([(1 - max(1, count)) / 2], [r"$\infty$"], fontsize=10)
-        band.set_facecolor(IN_BAND)
+        band.set_facecolor(style.IN_BAND)
         band.grid(False)
         band.spines["bottom"].set_visible(False)
         band.tick_params(bottom=False, labelbottom=False)
@@ -129,11 +128,6 @@ def rows_with_band(figure: style.Picture, lanes: Sequence[int]) -> list[tuple[Ax
 def draw_in_band(band: Axes, lane: int, x: pd.Series, look: dict) -> None:
     """A curve's points with κ = ∞, in the band's lane 0, 1, …"""
     band.plot(x, np.full(len(x), -lane), **look)
-
-
-def key_of_band() -> tuple[Patch, str]:
-    """The legend's entry."""
-    return Patch(facecolor=IN_BAND, edgecolor="0.8", linewidth=0.5), BAND
 
 
 def log_decades(axes: Axes, values: pd.DataFrame | pd.Series) -> None:
