@@ -30,8 +30,8 @@ samples lie in pairs at an angle; the variance of feature j falls as a power of 
 with ReLU over κ of linear networks, L = 1, infinite width. **(d) to (f)**: κ with ReLU at L = 10
 over κ at L = 1. Blue: ReLU, or depth, lowers κ; red: it raises κ. The solid line is where it
 changes, the dashed line where the linearised NTK has it (docs/when.md). A cross: the median of
-three networks of width 512 is on the other side than infinite width; a dot: it is off by a factor
-above 2.
+three networks of width 512 is on the other side than infinite width; a dot: it is more than
+double or less than half of it.
 
 **The paper** says that ReLU and depth lower κ of any data without parallel inputs. They do so where
 an offset, pairs, or n near d make κ of the inputs large.
