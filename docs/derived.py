@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t, ttest_1samp
+from scipy.stats import ttest_1samp
 
 from ntkcond.artefacts.claims import counts
-from ntkcond.artefacts.theory import residual
 from ntkcond.jobs.kernel import file_bytes
 from stated import Quantity, Value, table
 
@@ -63,17 +62,6 @@ def of_training() -> Iterator[tuple[str, Value]]:
     yield "fashion angles, seeds with ReLU above", int((gain > 0).sum())
 
 
-def of_residual() -> Iterator[tuple[str, Value]]:
-    """How κ grows from L = 1 to 20 in residual networks at infinite width."""
-    for finding in residual.means_add_up():
-        sum_of, linear = finding.setting.split(", ")[:2]
-        words = "linear last" if linear.startswith("linear") else "ReLU last"
-        yield f"residual {sum_of}, {words}", float(numbers_in(finding.measured)[0])
-
-
-LATER = {"residual ": of_residual}  # takes half a minute: only where a page asks for it
-
-
 def of_when() -> Iterator[tuple[str, Value]]:
     """The study `when`: the change of κ with the tenth layer and beyond, λ_min at m = n."""
     numbers = table("studies/when/fig_when_data")
@@ -89,11 +77,6 @@ def of_when() -> Iterator[tuple[str, Value]]:
     yield "speech, L = 20 to 30", (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
     yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
-    deep = depths.query("dataset != 'all' and depth >= 10")
-    halves = np.log(deep.kappa_high / deep.kappa_low) / 2 / t.ppf(0.975, deep.seeds - 1)
-    spread = halves * np.sqrt(deep.seeds) / np.sqrt(deep.depth / deep.width)
-    yield "deep, spread, least", spread.min()
-    yield "deep, spread, most", spread.max()
     ratios = table("studies/when/fig_lambda_min")
     square = ratios[ratios.width == ratios.n].groupby(["dataset", "depth"]).ratio_mean
     few = square.agg(["min", "max"])
@@ -155,9 +138,6 @@ def of_costs() -> Iterator[tuple[str, Value]]:
     costs = table("studies/full_size/costs").query("artefact == 'fig2'")
     yield "CPU time of figure 2", Quantity(costs.cpu_s.sum(), "s")
     yield "memory of figure 2", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
-    numbers = table("studies/full_size/fig2").query("activation == 'linear'")
-    angle = numbers.set_index(["dataset", "depth"]).min_angle_deg_mean.unstack(0)
-    yield "angle of linear networks", float((angle / angle.loc[0] - 1).abs().max().max())
     yield "file of an NTK of 60,000", Quantity(file_bytes(60_000, 60_000, seeds=1), "B")
     whole = table("whole")
     for name, column in (("", "time_ratio"), (" memory", "memory_ratio")):
@@ -166,9 +146,6 @@ def of_costs() -> Iterator[tuple[str, Value]]:
     ranks = table("ranks").set_index(["n", "ranks"])
     for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
         yield f"two ranks to one process, {name}", ranks[part][20_000, 2] / ranks[part][20_000, 0]
-    yield "factor of 46,340", Quantity(ranks.factor_s[46_340, 1], "s")
-    yield "memory of 46,340", Quantity(ranks.peak_mb[46_340, 1] * 1e6, "B")
-    yield "factor on a core", Quantity(ranks.gflops[20_000, 2] / 2, "Gflop/s")
 
 
 def numbers_in(words: object) -> list[float]:

@@ -102,12 +102,6 @@ class Values(dict):
     """The value of each source."""
 
     def __missing__(self, source: str) -> Value:
-        from derived import LATER
-
-        for prefix, function in LATER.items():
-            if source.startswith(prefix):
-                self.update(function())
-                return self.get(source) or select(source)
         return select(source)
 
 
