@@ -11,6 +11,7 @@ chapter 4). That none lies beyond needs more: above, the trace; below, K itself,
 are needed before a vector near λ_min is found, and none tells that it was.
 """
 
+import abc
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,7 @@ class SpectralDensity:
         return np.asarray(peaks @ self.weights.reshape(-1) / len(self.nodes))
 
 
-class Operator:
+class Operator(abc.ABC):
     """A linear operator: `@` takes a vector (columns,) or several as columns (columns, m), NumPy or
     torch, and gives the same kind. Raises UserError for vectors of another length."""
 
@@ -101,13 +102,13 @@ class Operator:
     device: torch.device
     name: str
 
-    def _times(self, v: Tensor) -> Tensor:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _times(self, v: Tensor) -> Tensor: ...
 
     @property
+    @abc.abstractmethod
     def T(self) -> "Operator":
         """The transpose."""
-        raise NotImplementedError
 
     def __matmul__(self, v: Vectors) -> Vectors:
         given = v if isinstance(v, Tensor) else torch.from_numpy(np.ascontiguousarray(v))
