@@ -8,6 +8,7 @@ without.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -46,7 +47,7 @@ from workflow import (
     write_config,
 )
 
-KILLS = how_many("KILLS", few=5, thorough=120)
+KILLS = how_many("KILLS", few=3, thorough=120)
 DISKS = how_many("DISKS", few=1, thorough=20)
 DAMAGES = how_many("DAMAGES", few=1, thorough=50)
 CONFIGS_IN_TURN = how_many("CONFIGS_IN_TURN", few=0, thorough=8)
@@ -250,11 +251,11 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
     expected = contents(undisturbed)
     chance = random.Random(1)
     kills, hits, tried = Counter(), Counter(), Counter()  # of whom; while which ran
-    rounds, different = 0, []
+    rounds, different, whoms = 0, [], itertools.cycle(["all", "job", "snakemake"])
     while (kills.total() < KILLS or (THOROUGH and VICTIMS.keys() - hits)) and rounds < 10 * KILLS:
         rule = min(VICTIMS, key=lambda name: (hits[name], tried[name]))
         tried[rule] += 1
-        whom = chance.choice(["snakemake", "job", "all"])
+        whom = next(whoms)
         rounds += 1
         delete(project, *VICTIMS[rule])
         alone = [artefact_of(rule)] if THOROUGH and rounds % 3 else []
@@ -313,13 +314,13 @@ def test_killed_with_snakemake_between_two_files_the_job_runs_again(project, wri
 def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(project):
     """Snakemake, which clears away what a killed job left, does not take the checkpoint. The job
     that it left at work ends by itself, long before it is done."""
-    training = {"learning_rates": [8], "epochs": 600, "batch": 40}
+    training = {"learning_rates": [8], "epochs": 200, "batch": 40}
     config = {**SMALL, "training": {**SMALL["training"], "depths": [1]}}
     config["datasets"] = {"digits": {"hold_out": 1700, "training": training}}
     write_config(project, config)
     delete(project, "training")
     trained = "results/training/digits/depth1.h5"
-    snakemake(project, trained)
+    snakemake(project, trained, "--config", "training={checkpoint_minutes: 60}")
     expected = contents(project)["training/digits/depth1.h5"]
     (project / trained).unlink()
     checkpoint = project / "results/training/digits/depth1.checkpoint.h5"

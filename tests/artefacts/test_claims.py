@@ -882,12 +882,10 @@ def test_odd_data_give_a_table_as_well():
 
 
 @pytest.fixture(scope="module")
-def on_theory(tmp_path_factory) -> pd.DataFrame:
+def on_theory(finished) -> pd.DataFrame:
     """All claims of the theory, from the file of its job, and those of figures without data."""
-    path = tmp_path_factory.mktemp("theory") / "theory.csv"
-    theory.table().to_csv(path, index=False)
     return claims.table(
-        theory=output.read(path)[0],
+        theory=output.read(finished / "results/theory.csv")[0],
         fig_infinite_depth=fig_infinite_depth.table(),
         fig_weight_scale=fig_weight_scale.table(fig_weight_scale.DEPTH),
         fig_activations=fig_activations.table(["relu2", "gelu", "tanh"], [1, 2, 5, 10]),

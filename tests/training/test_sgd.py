@@ -330,7 +330,7 @@ def step(dataset: Path, output: Path, **changed) -> list[str]:
         "dataset": dataset, "output": output, "depth": 2, "width": WIDTH, "activation": "relu",
         "convention": "authors", "loss": "cross_entropy", "seeds": "1,32",
         "learning-rates": "0.1,1e9", "batch": 16, "epochs": 40, "stop-below": 0, "tf32": False,
-        "threads": 1, "device": "cpu", "checkpoint-minutes": 0,
+        "threads": 1, "device": "cpu", "checkpoint-minutes": 60,
         **changed,
     }  # fmt: skip
     options = [f"--{name}={value}" for name, value in words.items()]
@@ -352,7 +352,7 @@ def run(command: list[str]) -> str:
 def test_killed_again_and_again_training_ends_with_the_same_bits(early, dataset, tmp_path):
     whole, killed = tmp_path / "whole.h5", tmp_path / "killed.h5"
     checkpoint = tmp_path / "killed.checkpoint.h5"
-    many = {"epochs": 100 * KILLS, "learning-rates": "0.1,0.3,1e9"}
+    many = {"epochs": 40 * KILLS, "learning-rates": "0.1,0.3,1e9"}
     run(step(dataset, whole, **many))
     if early:  # late enough to be killed before
         with h5py.File(whole) as file:
@@ -371,8 +371,9 @@ def test_killed_again_and_again_training_ends_with_the_same_bits(early, dataset,
 
     while kills < KILLS:
         log = tmp_path / f"{kills}.log"
-        process = subprocess.Popen(step(dataset, killed, **many, log=log))
-        for _ in range(chance.randint(1, 30)):  # epochs of some hundred
+        words = {**many, "checkpoint-minutes": 0, "log": log}
+        process = subprocess.Popen(step(dataset, killed, **words))
+        for _ in range(chance.randint(1, 12)):  # epochs of some hundred
             before = saved()
             while process.poll() is None and saved() == before:
                 time.sleep(0.001)
@@ -383,7 +384,7 @@ def test_killed_again_and_again_training_ends_with_the_same_bits(early, dataset,
         resumed += "resumes from" in log.read_text()
         kills += 1
         assert not killed.exists()
-    output = run(step(dataset, killed, **many))
+    output = run(step(dataset, killed, **many, **{"checkpoint-minutes": 0}))
     assert measured(killed) == measured(whole), output
     assert resumed == KILLS - 1
     print(f"{kills} kills, {resumed} resumed, 0 differences")
@@ -398,7 +399,8 @@ def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_not_taken_up(dataset
     output, checkpoint = tmp_path / "out.h5", tmp_path / "out.checkpoint.h5"
     run(step(dataset, output))
     expected = measured(output)
-    process = subprocess.Popen(step(dataset, output, epochs=100_000))
+    many = {"epochs": 100_000, "checkpoint-minutes": 0}
+    process = subprocess.Popen(step(dataset, output, **many))
     while not checkpoint.exists():
         assert process.poll() is None
         time.sleep(0.01)
