@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import h5py
+import pandas as pd
 import pytest
 import yaml
 from filelock import FileLock
@@ -69,6 +70,16 @@ def edit(file: Path, old: str, new: str) -> None:
     text = file.read_text("utf-8")
     assert old in text
     file.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def test_rates_of_figure_3_are_the_best_on_10000_samples_of_each_set():
+    """As the study `small` finds them, of three for each depth and more."""
+    found = pd.read_csv(ROOT / "studies/small/fig3.csv").drop_duplicates(["dataset", "depth"])
+    best = found.set_index(["dataset", "depth"]).learning_rate
+    config = yaml.safe_load((ROOT / "studies/figure_3/config.yaml").read_text("utf-8"))
+    for dataset in config["figures"]["fig3"]:
+        rates = config["datasets"][dataset]["training"]["learning_rates"]
+        assert rates == {depth: [rate] for depth, rate in best[dataset].items()}
 
 
 def test_each_study_is_made_and_kept(kept):
