@@ -8,13 +8,17 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ntkcond.jobs.registry import STEPS
+from ntkcond.jobs.step import Request
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5
 from ntkcond.run.units import size
 
 # On one machine; a cluster's requests are for a slower one (`ntkcond.jobs.costs`).
@@ -24,15 +28,15 @@ ROW = "{:<14}{:>6}{:>16}{:>11}{:>11}   {}"
 
 
 class Cost(NamedTuple):
-    """The cost of a job. seconds: with all cores at work; memory, disk: bytes; unknown: whether it
-    is unknown, of a user's own data set before its file exists; then these are 0."""
+    """The cost of a job. seconds: with all cores at work; memory, disk: bytes; of_unknown: the
+    user's own data set whose samples are not there yet: these are 0 then."""
 
     rule: str
     name: str
     seconds: float
     memory: int = 0
     disk: int = 0
-    unknown: bool = False
+    of_unknown: str = ""
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -59,9 +63,11 @@ def report(graph: Graph, jobs: Sequence[Job]) -> None:
     print(_row("in all", costs).rpartition("  ")[0].rstrip())
     if not graph.config.keep_kernels:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
-    unknown = [one.name for one in costs if one.unknown]
-    if unknown:
-        print(f"not counted, unknown before the data are there: {', '.join(unknown)}")
+    for name, count in Counter(one.of_unknown for one in costs if one.of_unknown).items():
+        print(
+            f"not counted: {count} jobs of {name}, whose size is known once its samples are there:"
+            f" snakemake {STEPS['dataset'].path.format(dataset=name)}"
+        )
 
 
 def _row(name: str, costs: list[Cost]) -> str:
@@ -82,12 +88,22 @@ def cost(graph: Graph, job: Job, rate: float) -> Cost:
     name = "/".join([job.rule, *job.wildcards.values()])
     if job.rule not in STEPS:
         return Cost(job.rule, name, START)
-    request = graph.request(job.rule, job.wildcards)
+    request = _with_sizes(graph, graph.request(job.rule, job.wildcards), job.wildcards["dataset"])
     work = request.work()
     if work is None:
-        return Cost(job.rule, name, 0, unknown=True)
+        return Cost(job.rule, name, 0, of_unknown=job.wildcards["dataset"])
     seconds = START + work.operations / rate + work.bytes / BYTES_PER_SECOND
     return Cost(job.rule, name, seconds, request.memory() or 0, request.file_bytes())
+
+
+def _with_sizes(graph: Graph, request: Request, dataset: str) -> Request:
+    """With what the samples say of their number and features, where the config does not."""
+    path = graph.at(STEPS["dataset"].path.format(dataset=dataset))
+    if None not in (request.data.samples, request.data.features) or not path.exists():
+        return request
+    with read_hdf5(path) as file:
+        samples, features = file["x"].shape
+    return replace(request, data=replace(request.data, samples=samples, features=features))
 
 
 def measured_rate(n: int = 2048, times: int = 5) -> float:

@@ -17,7 +17,17 @@ import pytest
 from http_server import served
 from ntkcond.artefacts.registry import SPECS
 from test_caching import code, delete, setting, version
-from workflow import KERNELS, ROOT, command, contents, environment, planned, snakemake
+from workflow import (
+    KERNELS,
+    ROOT,
+    SMALL,
+    command,
+    contents,
+    environment,
+    planned,
+    snakemake,
+    write_config,
+)
 
 KERNEL = "results/kernels/digits/relu/depth2.h5"
 KERNEL_JOB = "kernel digits relu depth2"
@@ -380,3 +390,15 @@ def test_predict_counts_the_jobs_that_would_run(project):
     assert {rule for rule in predicted() if rule != "in"} == planned(project, FIG2).keys()
     wrong = ask("predict", project, FIG2, "--config", "widht=3")
     assert wrong.stderr.startswith("ntkcond: widht: no such setting")
+
+
+def test_predict_learns_the_size_of_a_users_own_data_set_from_its_samples(project):
+    np.save(project / "mine.npy", np.random.default_rng(0).standard_normal((40, 6)))
+    datasets = {"mine": {"file": "mine.npy", "block": 5}}
+    write_config(project, {**SMALL, "datasets": datasets, "figures": {"fig2": ["mine"]}})
+    before = ask("predict", project, FIG2).stdout
+    assert "not counted: 15 jobs of mine, whose size is known once its samples" in before
+    assert before.endswith("there: snakemake results/datasets/mine.h5\n")
+    snakemake(project, "results/datasets/mine.h5")
+    after = ask("predict", project, FIG2).stdout
+    assert "not counted" not in after and "kernel" in after
