@@ -240,6 +240,18 @@ def test_another_workflow_can_use_this_one_as_a_module(tmp_path, rules):
         assert "Nothing to be done" in again.stdout + again.stderr
 
 
+def test_a_job_that_fails_in_a_module_is_named_last_with_its_error(tmp_path):
+    text = of_this_clone(OWN_DATA)
+    (tmp_path / "Snakefile").write_text(text, "utf-8")
+    np.save(tmp_path / "mine.npy", np.full((40, 6), np.nan))
+    command = [sys.executable, "-m", "snakemake", "-j2", "ntk/results/fig2.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    *_, resumes, error = done.stderr.splitlines()
+    assert resumes.startswith("ntkcond: not finished. Once mended, the same command resumes: ")
+    assert error.startswith("ntkcond: ntk/results/logs/dataset/mine.log: ")
+
+
 PAGE = (ROOT / "docs/extending.md").read_text("utf-8").partition("## In a workflow of your own")[2]
 OWN_DATA = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
 

@@ -28,7 +28,7 @@ def of_run(
     freshness: Freshness, planned: Collection[Job], given: Mapping, since: float, failed: bool
 ) -> Iterator[str]:
     """Lines. planned: jobs that Snakemake asked for. given: settings of the command line. since:
-    when the run began. failed: whether Snakemake says so."""
+    when the run began. failed: whether Snakemake says so, which it does not tell a module."""
     graph = freshness.graph
     needed = {maker for job in planned for maker in graph.makers(job)}
     targets = [job for job in planned if job not in needed]
@@ -46,8 +46,11 @@ def of_run(
     of_training = {name: entry.training for name, entry in trained.items()}
     yield from _overridden("training.", given.get("training"), of_training)
     yield from _singular(graph, jobs)
-    if failed:
-        yield from _failure(graph, jobs, since)
+    logs = [log for log in graph.at("results/logs").rglob("*.log") if _is_new(log, since)]
+    said = {log: ERROR.findall(log.read_text("utf-8", "replace")) for log in logs}
+    errors = {lines[-1]: log for log, lines in said.items() if lines}
+    if failed or errors:
+        yield from _failure(graph, jobs, errors)
 
 
 def _entries(graph: Graph, jobs: Iterable[Job]) -> dict[str, Entry]:
@@ -105,7 +108,7 @@ def _singular(graph: Graph, jobs: Iterable[Job]) -> Iterator[str]:
                 yield f"ntkcond: {words}. Fix: {fix}"
 
 
-def _failure(graph: Graph, jobs: Iterable[Job], since: float) -> Iterator[str]:
+def _failure(graph: Graph, jobs: Iterable[Job], errors: Mapping[str, Path]) -> Iterator[str]:
     """From when the same command resumes; last the errors, each with its log."""
     steps = {job: STEPS[job.rule] for job in jobs if job.rule in STEPS}
     runs = [
@@ -115,9 +118,6 @@ def _failure(graph: Graph, jobs: Iterable[Job], since: float) -> Iterator[str]:
     ]
     saved = [path for run in runs if (path := run.with_suffix(".checkpoint.h5")).exists()]
     times = _first([f"{path} of {time.ctime(path.stat().st_mtime)}" for path in saved])
-    logs = [log for log in graph.at("results/logs").rglob("*.log") if _is_new(log, since)]
-    said = {log: ERROR.findall(log.read_text("utf-8", "replace")) for log in logs}
-    errors = {lines[-1]: log for log, lines in said.items() if lines}
     training = f", training from {', '.join(times)}" if times else ""
     yield (
         f"ntkcond: not finished. {'Once mended, the' if errors else 'The'} same command resumes:"
