@@ -12,6 +12,7 @@ import sys
 import pandas as pd
 import pytest
 
+import pictures
 import stated
 from ntkcond.artefacts import claims, theory
 from ntkcond.artefacts.registry import SPECS
@@ -340,3 +341,19 @@ def test_the_places_of_disagreement_are_counted_alike():
 
 def test_no_text_says_that_the_scales_of_figure_6_differ():
     assert not any("four different curves" in text for text in TEXTS.values())
+
+
+@pytest.mark.parametrize("name", pictures.NAMES)
+def test_a_picture_is_drawn_of_the_numbers_that_pages_state(name):
+    assert pictures.is_todays(name), "python docs/pictures.py --write draws it anew"
+
+
+def test_a_picture_of_other_numbers_or_code_is_found(tmp_path, monkeypatch):
+    name, made_of = pictures.NAMES[0], pictures.made_of
+    numbers = (pictures.NUMBERS / f"{name}.csv").read_text("utf-8")
+    (tmp_path / f"{name}.csv").write_text(numbers + "\n", "utf-8")
+    with monkeypatch.context() as planted:
+        planted.setattr(pictures, "NUMBERS", tmp_path)
+        assert not pictures.is_todays(name)
+    monkeypatch.setattr(pictures, "made_of", lambda name: {**made_of(name), "code": "0" * 12})
+    assert not pictures.is_todays(name)
