@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import yaml
 
 from derived import PREDICTORS, WHOLE, claim_counts
+from ntkcond.artefacts.verdicts.claim import UNTESTED
 from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from stated import ROOT, power, table
@@ -148,6 +150,22 @@ def verdicts() -> Iterator[str]:
     for verdict in dict.fromkeys(v for kind in kinds for v in counted[kind]):
         yield row(verdict, *(counted[kind].get(verdict) or "–" for kind in kinds))
     yield row("all", *(sum(counted[kind].values()) for kind in kinds))
+
+
+def verdicts_of_studies() -> Iterator[str]:
+    """Where those of a study that is up to date differ from those of the default config."""
+    states = (ROOT / "studies/README.md").read_text("utf-8")
+    fresh = re.findall(r"^\| (\w+) \| claims \| fresh \|", states, re.M)
+    files = {"default config": "tests/reference/default/claims"}
+    files |= {f"`{study}`": f"studies/{study}/claims" for study in fresh}
+    overall = pd.DataFrame({
+        name: table(file).drop_duplicates("id").set_index("id").overall
+        for name, file in files.items()
+    })  # fmt: skip
+    differ = overall.replace(UNTESTED, np.nan).nunique(axis=1) > 1
+    yield from head("claim", *files)
+    for name, found in overall[differ].fillna("–").iterrows():
+        yield row(f"`{name}`", *found)
 
 
 def table_1() -> Iterator[str]:
