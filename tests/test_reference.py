@@ -124,8 +124,9 @@ def test_the_verdicts_of_images(image_results):
 
 
 COMPARED = (
-    "fig1", "fig2", "fig4", "fig_architectures", "fig_depth_steps", "fig_descent", "fig_evolution",
-    "fig_infinite_depth", "fig_samples", "fig_spectrum", "fig_when", "fig_when_data", "fig_width",
+    "fig1", "fig2", "fig4", "fig_activations_ntk", "fig_architectures", "fig_depth_steps",
+    "fig_descent", "fig_evolution", "fig_infinite_depth", "fig_samples", "fig_spectrum", "fig_when",
+    "fig_when_data", "fig_width",
 )  # fmt: skip
 
 
