@@ -258,7 +258,7 @@ def test_killed_at_any_moment_the_same_command_finishes_with_the_same_results(
         whom = next(whoms)
         rounds += 1
         delete(project, *VICTIMS[rule])
-        alone = [artefact_of(rule)] if THOROUGH and rounds % 3 else []
+        alone = [artefact_of(rule)] if THOROUGH and rounds % 4 else []
         with (
             (project / "said.txt").open("a", encoding="utf-8") as said,
             running(project, *alone, output=said) as process,

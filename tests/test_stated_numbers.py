@@ -349,11 +349,11 @@ def test_a_picture_is_drawn_of_the_numbers_that_pages_state(name):
 
 
 def test_a_picture_of_other_numbers_or_code_is_found(tmp_path, monkeypatch):
-    name, made_of = pictures.NAMES[0], pictures.made_of
+    name = pictures.NAMES[0]
     numbers = (pictures.NUMBERS / f"{name}.csv").read_text("utf-8")
     (tmp_path / f"{name}.csv").write_text(numbers + "\n", "utf-8")
     with monkeypatch.context() as planted:
         planted.setattr(pictures, "NUMBERS", tmp_path)
         assert not pictures.is_todays(name)
-    monkeypatch.setattr(pictures, "made_of", lambda name: {**made_of(name), "code": "0" * 12})
+    monkeypatch.setattr(pictures, "code_digests", lambda *modules: {"artefacts.style": "0" * 16})
     assert not pictures.is_todays(name)

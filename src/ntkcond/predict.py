@@ -9,12 +9,11 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ntkcond.jobs.registry import STEPS
-from ntkcond.jobs.step import Request
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.plan.question import asked, parser
 from ntkcond.run.errors import UserError
@@ -24,19 +23,19 @@ from ntkcond.run.units import size
 # On one machine; a cluster's requests are for a slower one (`ntkcond.jobs.costs`).
 START = 0.5  # seconds: a job of this workflow without its work
 BYTES_PER_SECOND = 0.5e9  # a local disk, through HDF5
-ROW = "{:<14}{:>6}{:>16}{:>11}{:>11}   {}"
+ROW = "{:<21}{:>6}{:>16}{:>11}{:>11}   {}"
 
 
 class Cost(NamedTuple):
-    """The cost of a job. seconds: with all cores at work; memory, disk: bytes; of_unknown: the
-    user's own data set whose samples are not there yet: these are 0 then."""
+    """The cost of a job. seconds: with all cores at work; memory, disk: bytes; unknown: the samples
+    on whose size it depends, if these are still to be made: the others are 0 then."""
 
     rule: str
     name: str
     seconds: float
     memory: int = 0
     disk: int = 0
-    of_unknown: str = ""
+    unknown: str = ""
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -54,7 +53,8 @@ def main(arguments: argparse.Namespace) -> None:
 def report(graph: Graph, jobs: Sequence[Job]) -> None:
     """Prints the table of these jobs, of which there is at least one."""
     rate = measured_rate()
-    costs = [cost(graph, job, rate) for job in jobs]
+    remade = {job.wildcards["dataset"] for job in jobs if job.rule == "dataset"}
+    costs = [cost(graph, job, rate, remade) for job in jobs]
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores, {rate / 1e9:.0f} Gflop/s in matrix products (measured now)\n")
     print(ROW.format("rule", "jobs", "time", "memory", "on disk", "longest job"))
@@ -63,11 +63,8 @@ def report(graph: Graph, jobs: Sequence[Job]) -> None:
     print(_row("in all", costs).rpartition("  ")[0].rstrip())
     if not graph.config.keep_kernels:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
-    for name, count in Counter(one.of_unknown for one in costs if one.of_unknown).items():
-        print(
-            f"not counted: {count} jobs of {name}, whose size is known once its samples are there:"
-            f" snakemake {STEPS['dataset'].path.format(dataset=name)}"
-        )
+    for path, count in Counter(one.unknown for one in costs if one.unknown).items():
+        print(f"not counted: {count} whose cost is known once {path} is made")
 
 
 def _row(name: str, costs: list[Cost]) -> str:
@@ -82,28 +79,25 @@ def _row(name: str, costs: list[Cost]) -> str:
     )
 
 
-def cost(graph: Graph, job: Job, rate: float) -> Cost:
-    """rate: operations a second in matrix products. An artefact, which only reads tables, costs its
-    start; a corpus that may have to be downloaded is unknown."""
+def cost(graph: Graph, job: Job, rate: float, remade: Collection[str] = ()) -> Cost:
+    """rate: operations a second in matrix products. remade: data sets whose samples are made anew.
+    An artefact, which only reads tables, costs its start, and so does the list of a corpus."""
     name = "/".join([job.rule, *job.wildcards.values()])
     if job.rule not in STEPS:
         return Cost(job.rule, name, START)
-    request = _with_sizes(graph, graph.request(job.rule, job.wildcards), job.wildcards["dataset"])
+    dataset, request = job.wildcards["dataset"], graph.request(job.rule, job.wildcards)
+    if None in (request.data.samples, request.data.features):
+        samples = graph.at(graph.job("dataset", dataset=dataset).outputs[0])
+        if dataset in remade or not samples.exists():
+            return Cost(job.rule, name, 0, unknown=str(samples))
+        with read_hdf5(samples) as file:
+            size_of = dict(zip(("samples", "features"), file["x"].shape, strict=True))
+        request = replace(request, data=replace(request.data, **size_of))
     work = request.work()
     if work is None:
-        return Cost(job.rule, name, 0, of_unknown=job.wildcards["dataset"])
+        return Cost(job.rule, name, START)
     seconds = START + work.operations / rate + work.bytes / BYTES_PER_SECOND
     return Cost(job.rule, name, seconds, request.memory() or 0, request.file_bytes())
-
-
-def _with_sizes(graph: Graph, request: Request, dataset: str) -> Request:
-    """With what the samples say of their number and features, where the config does not."""
-    path = graph.at(STEPS["dataset"].path.format(dataset=dataset))
-    if None not in (request.data.samples, request.data.features) or not path.exists():
-        return request
-    with read_hdf5(path) as file:
-        samples, features = file["x"].shape
-    return replace(request, data=replace(request.data, samples=samples, features=features))
 
 
 def measured_rate(n: int = 2048, times: int = 5) -> float:

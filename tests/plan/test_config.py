@@ -74,6 +74,17 @@ def test_learning_rates_may_be_of_each_depth():
         check(changed("training.learning_rates", {1: []}), ROOT)
 
 
+def test_one_rate_for_all_depths_needs_the_same_rates_at_each():
+    config = changed("training.rate_for", "dataset")
+    config["datasets"]["digits"]["training"] = {
+        "learning_rates": {depth: [8, 64] for depth in DEFAULT["training"]["depths"]}
+    }
+    check(config, ROOT)
+    config["datasets"]["digits"]["training"]["learning_rates"][1] = [64]
+    with pytest.raises(UserError, match=r"training\.rate_for: .*digits has others at each\. Use d"):
+        check(config, ROOT)
+
+
 def swept(config: dict, name: str, dataset: str, network: str) -> dict:
     return sweep.settings(data_set(typed(config), dataset), name, network)
 

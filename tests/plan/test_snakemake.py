@@ -409,8 +409,10 @@ def test_predict_learns_the_size_of_a_users_own_data_set_from_its_samples(projec
     datasets = {"mine": {"file": "mine.npy", "block": 5}}
     write_config(project, {**SMALL, "datasets": datasets, "figures": {"fig2": ["mine"]}})
     before = ask("predict", project, FIG2).stdout
-    assert "not counted: 15 jobs of mine, whose size is known once its samples" in before
-    assert before.endswith("there: snakemake results/datasets/mine.h5\n")
+    unknown = "not counted: 15 whose cost is known once results/datasets/mine.h5 is made\n"
+    assert before.endswith(unknown)
     snakemake(project, "results/datasets/mine.h5")
     after = ask("predict", project, FIG2).stdout
     assert "not counted" not in after and "kernel" in after
+    np.save(project / "mine.npy", np.zeros((20, 3)))  # samples of another size are made then
+    assert ask("predict", project, FIG2).stdout.endswith(unknown)

@@ -56,14 +56,18 @@ def test_a_killed_write_leaves_no_file_and_the_next_one_clears_up(tmp_path):
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+MINE = ("h5.", "checkpoint.h5.")  # files and checkpoints
+
+
 def test_what_another_machine_is_writing_is_let_be(tmp_path):
     other = tmp_path / ".a.h5.elsewhere.1.tmp"
-    mine = tmp_path / f".a.h5.{socket.gethostname()}.{2**22 + 1}.tmp"  # no such process
-    for path in (other, mine):
+    of_mine = f"{socket.gethostname()}.{2**22 + 1}.tmp"  # no such process
+    longer = tmp_path / f".a.h5.elsewhere.{of_mine}"
+    for path in (other, longer, *(tmp_path / f".a.{kind}{of_mine}" for kind in MINE)):
         path.write_bytes(b"half")
     with replacing(tmp_path / "a.h5") as temporary:
         temporary.write_bytes(b"whole")
-    assert sorted(os.listdir(tmp_path)) == [other.name, "a.h5"]
+    assert sorted(os.listdir(tmp_path)) == sorted([other.name, longer.name, "a.h5"])
 
 
 @pytest.fixture

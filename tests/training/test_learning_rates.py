@@ -29,6 +29,17 @@ def test_the_best_rate_of_a_data_set_is_one_for_all_depths():
     assert best["mnist", 1] == best["mnist", 3] == (1, "lowest")
 
 
+def test_depths_that_tried_different_rates_have_none_in_common():
+    final = {("mnist", 1): {1: (0.5, 0.5), 2: (0.1, 0.1)}, ("mnist", 3): {2: (0.1, 0.1)}}
+    mixed = training({**final, ("digits", 1): {4: (0.2, 0.2)}, ("digits", 3): {4: (0.3, 0.3)}})
+    assert rates("dataset", mixed) == {("digits", 1): (4, "only"), ("digits", 3): (4, "only")}
+    table = table_epochs.table(mixed, [1.0]).set_index("dataset")
+    assert list(table.rate_for["mnist"].unique()) == ["depth", "threshold"]
+    assert "one rate for all" not in table_epochs.markdown(table.loc[["mnist"]].reset_index())
+    alone = table_epochs.table(mixed[mixed.dataset == "mnist"], [1.0])
+    assert set(alone.rate_for) == {"depth", "threshold"}
+
+
 def test_where_every_rate_diverges_there_is_no_best():
     for rate_for, curve in (("depth", ("digits", 3)), ("dataset", ("digits", 1))):
         rate, at_edge = rates(rate_for)[curve]

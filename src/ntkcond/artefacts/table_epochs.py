@@ -57,18 +57,20 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     """A row for each (dataset, depth, reading, threshold).
 
     rate_for, the reading: the learning rate is that of `ntkcond.training.learning_rates`, for each
-    depth or for the data set; or, "threshold", whichever reaches this threshold first, of equals
-    the one that ends lowest. Runs that diverge, even later, never reach one. epochs_mean: the first
-    epoch whose mean training loss is below the threshold, mean over seeds; empty unless
-    all seeds got there; epochs_std: n − 1. tflop_mean: the operations in the matrix products of
-    these epochs, in 10¹². at_edge: the rate is at the edge of those tried."""
+    depth or, where all depths tried the same rates, for the data set; or, "threshold", whichever
+    reaches this threshold first, of equals the one that ends lowest. Runs that diverge, even later,
+    never reach one. epochs_mean: the first epoch whose mean training loss is below the threshold,
+    mean over seeds; empty unless all seeds got there; epochs_std: n − 1. tflop_mean: the operations
+    in the matrix products of these epochs, in 10¹². at_edge: the rate is at the edge of those
+    tried."""
     reached = _over_seeds(_first_epochs(training, sorted(map(float, thresholds), reverse=True)))
     every = reached[["threshold"]].drop_duplicates()
     readings = [
         best_rates(training, reading).merge(every, how="cross").assign(rate_for=reading)
         for reading in ("depth", "dataset")
     ]
-    parts = [*(rates.merge(reached, how="left") for rates in readings), _fastest(reached)]
+    parts = [rates.merge(reached, how="left") for rates in readings if len(rates)]
+    parts.append(_fastest(reached))
     columns = [
         *CURVE, "rate_for", "threshold", "learning_rate", "at_edge", "epochs_trained", "seeds",
         "seeds_below", "epochs_mean", "epochs_std", "tflop_mean",

@@ -87,6 +87,12 @@ def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
             problem = f"{where}: {name!r} is not a data set of this config."
             require_known(name, config.datasets, problem)
             _check_raw_files(config, name, start, scan)
+    if config.training.rate_for == "dataset":
+        for name in config.figures["fig3"]:
+            rates = data_set(config, name).training.learning_rates
+            if isinstance(rates, Mapping) and len(set(map(tuple, rates.values()))) > 1:
+                problem = f"dataset is one rate for all depths, and {name} has others at each"
+                raise UserError(f"training.rate_for: {problem}. Use depth")
     for artefact in config.keep:
         require_known(artefact, SPECS, f"keep: {artefact!r} is not an artefact.")
     for network, file in config.architectures.own.items():

@@ -48,13 +48,14 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Leftovers of dead processes of this machine, also of a checkpoint beside the path; those of
-    other machines may be alive."""
-    stem, host = glob.escape(path.stem), glob.escape(socket.gethostname())
-    for leftover in path.parent.glob(f".{stem}.*.{host}.*.tmp"):
-        pid = leftover.name.split(".")[-2]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            leftover.unlink(missing_ok=True)
+    """Leftovers of dead processes of this machine, also of the checkpoint before a finished file;
+    those of other machines may be alive."""
+    for name in (path.name, f"{path.stem}.checkpoint{path.suffix}"):
+        prefix = f".{name}.{socket.gethostname()}."
+        for leftover in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+            pid = leftover.name.removeprefix(prefix).removesuffix(".tmp")
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+                leftover.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

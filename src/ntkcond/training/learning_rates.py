@@ -15,9 +15,10 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     diverged is excluded. The loss of a run that stopped counts as stop_below, times the share of
     all epochs that it took: less than that of any other, and less the earlier it stopped. rate_for:
     "depth" chooses a rate for each depth; "dataset" one for all depths of a data set, by the mean
-    over depths of the loss's logarithm, since their losses are decades apart. Columns dataset,
-    depth, learning_rate (NaN if a run diverged at every rate) and at_edge: lowest, highest or only,
-    else empty. Beyond the edge a better rate may exist.
+    over depths of the loss's logarithm, since their losses are decades apart; data sets whose
+    depths tried different rates have no rows then. Columns dataset, depth, learning_rate (NaN if a
+    run diverged at every rate) and at_edge: lowest, highest or only, else empty. Beyond the edge a
+    better rate may exist.
     """
     last = last_epochs(training)
     share = last.stop_below * last.epoch / last.epochs
@@ -27,12 +28,18 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     # the logarithm of a loss of 0 is finite here
     losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
     if rate_for == "dataset":
+        losses = losses.groupby("dataset").filter(_tried_alike)
         losses["score"] = losses.groupby(["dataset", "learning_rate"]).score.transform("mean")
     rows = [
         {**dict(zip(CURVE, curve, strict=True)), **_best(tried)}
         for curve, tried in losses.groupby(CURVE, sort=False)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*CURVE, "learning_rate", "at_edge"])
+
+
+def _tried_alike(of_data_set: pd.DataFrame) -> bool:
+    """Whether all depths tried the same rates."""
+    return of_data_set.groupby("depth").learning_rate.agg(frozenset).nunique() == 1
 
 
 def last_epochs(training: pd.DataFrame) -> pd.DataFrame:
