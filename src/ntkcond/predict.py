@@ -53,8 +53,8 @@ def main(arguments: argparse.Namespace) -> None:
 def report(graph: Graph, jobs: Sequence[Job]) -> None:
     """Prints the table of these jobs, of which there is at least one."""
     rate = measured_rate()
-    remade = {job.wildcards["dataset"] for job in jobs if job.rule == "dataset"}
-    costs = [cost(graph, job, rate, remade) for job in jobs]
+    made = {path for job in jobs for path in job.outputs}
+    costs = [cost(graph, job, rate, made) for job in jobs]
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores, {rate / 1e9:.0f} Gflop/s in matrix products (measured now)\n")
     print(ROW.format("rule", "jobs", "time", "memory", "on disk", "longest job"))
@@ -79,18 +79,18 @@ def _row(name: str, costs: list[Cost]) -> str:
     )
 
 
-def cost(graph: Graph, job: Job, rate: float, remade: Collection[str] = ()) -> Cost:
-    """rate: operations a second in matrix products. remade: data sets whose samples are made anew.
-    An artefact, which only reads tables, costs its start, and so does the list of a corpus."""
+def cost(graph: Graph, job: Job, rate: float, made: Collection[str] = ()) -> Cost:
+    """rate: operations a second in matrix products. made: files that are made anew. An artefact,
+    which only reads tables, costs its start, and so does the list of a corpus."""
     name = "/".join([job.rule, *job.wildcards.values()])
     if job.rule not in STEPS:
         return Cost(job.rule, name, START)
-    dataset, request = job.wildcards["dataset"], graph.request(job.rule, job.wildcards)
+    request = graph.request(job.rule, job.wildcards)
     if None in (request.data.samples, request.data.features):
-        samples = graph.at(graph.job("dataset", dataset=dataset).outputs[0])
-        if dataset in remade or not samples.exists():
-            return Cost(job.rule, name, 0, unknown=str(samples))
-        with read_hdf5(samples) as file:
+        samples = graph.job("dataset", dataset=job.wildcards["dataset"]).outputs[0]
+        if samples in made or not graph.at(samples).exists():
+            return Cost(job.rule, name, 0, unknown=str(graph.at(samples)))
+        with read_hdf5(graph.at(samples)) as file:
             size_of = dict(zip(("samples", "features"), file["x"].shape, strict=True))
         request = replace(request, data=replace(request.data, **size_of))
     work = request.work()
