@@ -80,6 +80,8 @@ def test_one_rate_for_all_depths_needs_the_same_rates_at_each():
         "learning_rates": {depth: [8, 64] for depth in DEFAULT["training"]["depths"]}
     }
     check(config, ROOT)
+    config["datasets"]["digits"]["training"]["learning_rates"][99] = [4]  # at which none is trained
+    check(config, ROOT)
     config["datasets"]["digits"]["training"]["learning_rates"][1] = [64]
     with pytest.raises(UserError, match=r"training\.rate_for: .*digits has others at each\. Use d"):
         check(config, ROOT)

@@ -89,8 +89,9 @@ def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
             _check_raw_files(config, name, start, scan)
     if config.training.rate_for == "dataset":
         for name in config.figures["fig3"]:
-            rates = data_set(config, name).training.learning_rates
-            if isinstance(rates, Mapping) and len(set(map(tuple, rates.values()))) > 1:
+            training = data_set(config, name).training
+            rates = training.learning_rates
+            if isinstance(rates, Mapping) and len({tuple(rates[L]) for L in training.depths}) > 1:
                 problem = f"dataset is one rate for all depths, and {name} has others at each"
                 raise UserError(f"training.rate_for: {problem}. Use depth")
     for artefact in config.keep:
