@@ -183,3 +183,9 @@ def test_mistakes_are_named():
     with pytest.raises(UserError, match="not symmetric"):
         eigendecomposition(np.array([[1.0, 2.0], [0.0, 1.0]]))
     assert repr(eigen).startswith("Eigendecomposition(κ = 4,")
+
+
+@pytest.mark.parametrize("n", range(2, 60))
+def test_the_participation_ratio_of_equal_eigenvalues_is_within_its_interval(n):
+    ratio = eigendecomposition(np.eye(n) * 0.1).participation_ratio()
+    assert ratio.low <= n <= ratio.high

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -528,6 +529,19 @@ def test_the_error_of_a_matrix_is_stated_or_that_of_its_type():
     assert 1e-7 < condition_number(matrix.astype(np.float32)).error < 1e-6
     assert 1e-7 < condition_number(torch.tensor(matrix).float().requires_grad_()).error < 1e-6
     assert condition_number(matrix, error=3.0).verdict == "unresolved"
+    for wrong in (-0.5, math.nan):
+        with pytest.raises(UserError, match=f"error={wrong}: a bound on the norm of an error is"):
+            condition_number(matrix, error=wrong)
+    with pytest.raises(UserError, match=r"of bfloat16: pass matrix.double\(\), with error="):
+        condition_number(torch.eye(2, dtype=torch.bfloat16))
+
+
+def test_whole_numbers_that_float64_rounds_are_within_the_error():
+    large = 2**60
+    exact = mpmath.eigsy(mpmath.matrix([[large + 1, large], [large, large]]), eigvals_only=True)[0]
+    found = condition_number(np.array([[large + 1, large], [large, large]]))
+    assert found.error > 2**7  # an entry's rounding
+    assert abs(found.lambda_min - exact) <= found.error
 
 
 def test_products_of_factors_in_bands_are_those_in_one(monkeypatch):

@@ -34,6 +34,7 @@ from ntkcond.ntk.spectrum import (
     with_norm,
     with_proof,
 )
+from ntkcond.run.errors import UserError
 from small_networks import drawn, gradients_of, inputs, weights_of, with_weights
 
 N = 20
@@ -274,6 +275,41 @@ def test_eigenvalues_by_lanczos_are_the_same_bits_again():
     first, again = (extreme_eigenvalues(half_of(kernel)) for _ in range(2))
     assert first[:3] == again[:3]
     assert np.array_equal(first.vector, again.vector)
+
+
+@pytest.mark.parametrize("exponent", [-1040, -900, -110, 0, 60, 900])
+def test_lanczos_converges_at_every_scale(exponent):
+    """Both ends lie near many others. ARPACK's tolerance has a floor of 10⁻¹¹ of no scale, at
+    which it took a tiny kernel's λ_max, or a huge one's λ_min, for found when it was not."""
+    ends = 0.98, 2.05
+    values = np.concatenate([np.linspace(1, 2, PANEL + 50), ends])
+    found = spectrum_of(half_of(np.diag(np.ldexp(values, exponent))))
+    exact = ends[1] / ends[0]
+    assert found.kappa_lower <= exact <= found.kappa_upper
+    if exponent > -1000:  # else subnormal: what they lose is in the error
+        assert found.kappa_upper / found.kappa_lower - 1 < 1e-7
+
+
+@pytest.mark.parametrize("apart", [1e-9, 1e-13, 1e-15])
+def test_largest_eigenvalues_that_agree_in_nearly_all_digits(apart):
+    values = np.random.default_rng(0).random(PANEL + 50) + 0.1
+    values[-6:] = 5 * (1 + apart * values[-6:])
+    found = spectrum_of(half_of(np.diag(values)))
+    exact = values.max() / values.min()
+    assert found.kappa_lower <= exact <= found.kappa_upper < exact * (1 + 1e-6)
+
+
+def test_a_large_kernel_of_zeros_and_one_beyond_the_range():
+    n = PANEL + 50
+    zero = spectrum_of(half_of(np.zeros((n, n))))
+    assert (zero.lambda_max, zero.verdict) == (0, "unresolved")
+    with pytest.raises(UserError, match="is beyond float64's range. Scale the samples"):
+        spectrum_of(half_of(np.full((n, n), 1e308) + 1e307 * np.eye(n)))
+
+
+def test_a_kernel_below_the_range_is_not_zero_for_certain():
+    found = spectrum_of(np.zeros((3, 3)))
+    assert found.extremes.lambda_max == 0 < found.error
 
 
 def test_a_proof_holds_for_every_kernel_within_the_error(device):

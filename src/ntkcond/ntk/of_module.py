@@ -148,13 +148,16 @@ def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kerne
             )
         return replace(kernel, matrix=matrix)
     entries = _entries(kernel)
-    rough = entries.dtype.kind == "f" and np.finfo(entries.dtype).eps > np.finfo(np.float64).eps
-    rounding = np.finfo(entries.dtype).eps / 2 * float(np.trace(matrix)) if rough else 0.0
+    types = [np.dtype(np.float64), *([entries.dtype] if entries.dtype.kind == "f" else [])]
+    rough = max(np.finfo(kind).eps for kind in types) if entries.dtype != np.float64 else 0.0
+    rounding = rough / 2 * float(np.trace(matrix))
     return Kernel(matrix, float(rounding), len(matrix), (), (), grade=PROVED)
 
 
 def _matrix(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
     """(n, n) float64. error: by how much its diagonal may be below zero."""
+    if not error >= 0:
+        raise UserError(f"error={error}: a bound on the norm of an error is 0 or above")
     if isinstance(kernel, Kernel) and kernel.two_sets:
         raise UserError("this kernel is of two sets of samples: one of a single set is needed")
     entries = _entries(kernel.matrix if isinstance(kernel, Kernel) else kernel)
@@ -173,6 +176,11 @@ def _matrix(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndar
 
 
 def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
+    if isinstance(matrix, Tensor) and matrix.dtype == torch.bfloat16:
+        raise UserError(
+            "a matrix of bfloat16: pass matrix.double(), with error=matrix.trace() / 512 if its"
+            " entries were rounded to bfloat16"
+        )
     return matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else np.asarray(matrix)
 
 

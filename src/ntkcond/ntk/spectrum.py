@@ -26,6 +26,10 @@ FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner an
 GRADES = ("proved", "model", "estimated")  # from the strongest
 
 PRECISE = 0.9
+# Of an entry of a kernel, for all that its products and sums lose below float64's range.
+UNDERFLOW = 2.0**-1000
+RESTARTS = 1000  # of Lanczos, then its tolerance is LOOSER times as large
+LOOSER = 1e3
 
 RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 
@@ -99,7 +103,7 @@ class Spectrum:
         intervals = {}
         for grade in (grade for grade in GRADES if grade in self.kernel_error.bounds):
             bound = self.kernel_error.bounds[grade]
-            e = bound.norm(largest[1])
+            e = bound.norm(largest[1]) + self.n * UNDERFLOW
             intervals[grade if ends.proved or above is not None else ESTIMATED] = _Interval(
                 (largest[0] - e, largest[1] + e), (smallest[0] - e, smallest[1] + e), bound.kinks
             )  # where both are estimated, the sharper one stays
@@ -303,7 +307,8 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     vector, and no proof: `with_proof` costs a second factor, as long as all the rest.
     """
     n = kernel.n
-    norm = math.sqrt(kernel.squares()) * (1 + n * UNIT_ROUNDOFF)
+    # squares of entries below the root of TINY may be lost
+    norm = math.sqrt(kernel.squares()) * (1 + n * UNIT_ROUNDOFF) + n * math.sqrt(2 * TINY)
     # λ_max of an NTK is far from the rest and needs ten products; λ_min needs more
     with timed("λ_max"):
         lambda_max, residual, _ = _largest(n, kernel.product, [lambda _: 0.0], basis=10)
@@ -323,7 +328,7 @@ def _cholesky_lanczos(kernel: Symmetric, kernel_error: float) -> Extremes:
     with timed("λ_min"):
         inverse, inverse_residual, vector = _largest(n, kernel.solve, tolerances, basis=20)
     shifted = 1.0 / inverse
-    lambda_min, error = shifted - shift, solve_error + shifted**2 * inverse_residual
+    lambda_min, error = shifted - shift, solve_error + shifted * (shifted * inverse_residual)
     return Extremes(
         lambda_max, lambda_min, (lambda_max - residual, lambda_max + residual),
         (lambda_min - error, lambda_min + error), proved=False, norm=norm, vector=vector,
@@ -348,7 +353,8 @@ def backward_error(kernel: Symmetric) -> float:
     """p u tr K: a bound on ‖E‖ for the computed factor of a positive semi-definite K, LLᵀ = K + E,
     since ‖ |L||Lᵀ| ‖ ≤ ‖L‖_F² = tr LLᵀ; and on the change that a solve with L or Lᵀ makes. One more
     than p: for γ_p in place of p u, tr LLᵀ in place of tr K and the rounding of a shift."""
-    return (kernel.roundings + 1) * UNIT_ROUNDOFF * float(kernel.diagonal.sum())
+    trace = float(kernel.diagonal.sum())
+    return (kernel.roundings + 1) * UNIT_ROUNDOFF * trace + kernel.n * UNDERFLOW
 
 
 def smallest_is_above(kernel: Symmetric, sigma: float) -> float | None:
@@ -372,23 +378,44 @@ def _largest(
 ) -> tuple[float, float, np.ndarray]:
     """The largest eigenvalue of a symmetric operator A, ‖A v − λ v‖ of the vector v that was found,
     and A v/‖A v‖, by Lanczos, restarted after `basis` vectors. tolerances: relative residuals to
-    reach one after the other, by the eigenvalue that the one before has found."""
-    from scipy.sparse.linalg import LinearOperator, eigsh  # 0.2 s, saved for small kernels
+    reach one after the other, by the eigenvalue that the one before has found. Raises UserError if
+    A is beyond float64's range."""
+    from scipy.sparse.linalg import (  # 0.2 s, saved for small kernels
+        ArpackNoConvergence,
+        LinearOperator,
+        eigsh,
+    )
+
+    vector = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
+    size = float(abs(product(vector)).max())
+    if not math.isfinite(size):
+        raise UserError(f"a kernel of {n} samples is beyond float64's range. Scale the samples")
+    if not size:
+        return 0.0, 0.0, vector / np.linalg.norm(vector)
+    exponent = math.frexp(size)[1]
 
     def matvec(v: np.ndarray) -> np.ndarray:
-        return product(v.ravel())
+        """A v, by a power of two near size 1: ARPACK takes an eigenvalue below 10⁻¹¹ for
+        converged before it is."""
+        return np.ldexp(product(v.ravel()), -exponent)
 
     operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
-    vector = np.random.default_rng(0).standard_normal(n)  # ARPACK's own start is not repeatable
     value = math.nan
     for tolerance in tolerances:
-        (value,), vectors = eigsh(
-            operator, k=1, which="LA", v0=vector, tol=tolerance(value), ncv=min(basis, n)
-        )
+        relative = max(tolerance(float(np.ldexp(value, exponent))), UNIT_ROUNDOFF)
+        while True:  # of eigenvalues as close as rounding, none converges to the last digit
+            try:
+                (value,), vectors = eigsh(
+                    operator, k=1, which="LA", v0=vector, tol=relative, ncv=min(basis, n),
+                    maxiter=RESTARTS,
+                )  # fmt: skip
+                break
+            except ArpackNoConvergence:
+                relative *= LOOSER
         vector = vectors[:, 0]
     image = matvec(vector)
-    residual = float(np.linalg.norm(image - value * vector))
-    return float(value), residual, image / np.linalg.norm(image)
+    residual = float(np.ldexp(np.linalg.norm(image - value * vector), exponent))
+    return float(np.ldexp(value, exponent)), residual, image / np.linalg.norm(image)
 
 
 def nonzero_eigenvalues(factor: Array, factor_error: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
