@@ -19,6 +19,7 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.dual_activations import _by_quadrature, dual
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import gradient_angle, infinite_width_ntk, products
+from ntkcond.ntk.rounding import gradients_with_error
 from ntkcond.run.errors import UserError
 from small_networks import mlp
 from workflow import ROOT
@@ -38,6 +39,19 @@ def test_slopes_are_those_of_autograd(activation, device):
     slope, value = to_numpy(sigma.slope(put(z, device))), to_numpy(sigma.value(put(z, device)))
     np.testing.assert_allclose(slope, tensor.grad.numpy(), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(value, sigma.value(tensor).detach().numpy(), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda z: 1.01 * np.cos(z), lambda z: np.where(z > 5.9, 2, np.cos(z))]
+)
+def test_a_wrong_slope_is_refused_before_a_kernel_is_computed(wrong):
+    right = Activation("sine", np.sin, np.cos, kinks=())
+    network = MLP(right, depth=1, width=8)
+    weights = network.initial_weights(1, 3)
+    assert gradients_with_error(network, weights)(np.eye(3))
+    network = MLP(dataclasses.replace(right, slope=wrong), depth=1, width=8)
+    with pytest.raises(UserError, match=r"activation 'sine': its slope at .* values rise by"):
+        gradients_with_error(network, weights)(np.eye(3))
 
 
 @pytest.mark.parametrize(

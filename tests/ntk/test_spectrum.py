@@ -303,7 +303,7 @@ def test_a_large_kernel_of_zeros_and_one_beyond_the_range():
     n = PANEL + 50
     zero = spectrum_of(half_of(np.zeros((n, n))))
     assert (zero.lambda_max, zero.verdict) == (0, "unresolved")
-    with pytest.raises(UserError, match="is beyond float64's range. Scale the samples"):
+    with pytest.raises(UserError, match="is beyond float64's range"):
         spectrum_of(half_of(np.full((n, n), 1e308) + 1e307 * np.eye(n)))
 
 

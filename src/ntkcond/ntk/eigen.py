@@ -84,9 +84,7 @@ class Eigendecomposition:
         off = self.frobenius + _rounding(len(self.values)) * norm
         root = _ratio(self._trace(), (norm, off), math.sqrt(len(self.values)))
         rounding = 4 * UNIT_ROUNDOFF
-        return Interval(
-            root.value**2, root.low**2 * (1 - rounding), root.high**2 * (1 + rounding)
-        )
+        return Interval(root.value**2, root.low**2 * (1 - rounding), root.high**2 * (1 + rounding))
 
     def alignment(self, y: Array | Tensor) -> Interval:
         """The centred kernel–target alignment, from 0 to 1 (Cortes, Mohri and Rostamizadeh 2012);

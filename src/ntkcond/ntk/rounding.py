@@ -32,6 +32,7 @@ from ntkcond.arrays.backend import Array, Device, is_numpy, put, to_numpy, xp
 from ntkcond.networks.activations import Activation
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP, LayerGradient, Trace
+from ntkcond.run.errors import UserError
 
 UNIT_ROUNDOFF = 2.0**-53
 TINY = 2.0**-1022
@@ -105,11 +106,13 @@ class _Shape(NamedTuple):
 
 @functools.cache
 def _shape(activation: Activation) -> _Shape:
-    """bend of an activation that does not state it: from differences on a grid."""
+    """bend of an activation that does not state it: from differences on a grid. Raises UserError if
+    its slope is not that of its values."""
 
     def slope(z: np.ndarray) -> np.ndarray:
         return np.asarray(activation.slope(z), dtype=np.float64)
 
+    _require_slope(activation)
     jumps = []
     for kink in activation.kinks:
         near = 1e-9 * max(1.0, abs(kink))
@@ -124,6 +127,23 @@ def _shape(activation: Activation) -> _Shape:
     for kink, _, _ in jumps:
         steep[abs(z[:-1] - kink) <= 2 * step] = 0
     return _Shape(1.1 * float(steep.max()), math.inf, tuple(jumps))
+
+
+def _require_slope(activation: Activation) -> None:
+    """No other number tells a wrong derivative: each gives a kernel."""
+    z, h = np.linspace(-6, 6, 240), 1e-5  # symmetric, none at 0
+    for kink in activation.kinks:
+        z = z[abs(z - kink) > 2 * h]
+    stated = np.asarray(activation.slope(z), dtype=np.float64)
+    ahead, behind = (np.asarray(activation.value(z + d), dtype=np.float64) for d in (h, -h))
+    apart = abs((ahead - behind) / (2 * h) - stated)
+    if wrong := np.flatnonzero(~(apart <= 1e-3 * max(1e-3, abs(stated).max()))).tolist():
+        i = wrong[0]
+        raise UserError(
+            f"activation {activation.title!r}: its slope at {z[i]:.3g} is {stated[i]:.4g}, but its"
+            f" values rise by {(ahead[i] - behind[i]) / (2 * h):.4g}. Correct its slope, or name"
+            " where it jumps as kinks"
+        )
 
 
 class _Weights(NamedTuple):
