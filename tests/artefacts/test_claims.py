@@ -19,6 +19,7 @@ from ntkcond.artefacts import (
     fig_weight_scale,
     interval,
     output,
+    table_epochs,
     theory,
 )
 from ntkcond.artefacts.claims import kernels, measured, optimisation
@@ -534,13 +535,83 @@ def test_the_bound_on_the_loss_has_a_square_of_slack():
 def test_epochs_to_a_loss(epochs, verdict):
     table = pd.DataFrame(
         {"dataset": "mine", "depth": [1, 2, 3, 4], "rate_for": "depth", "threshold": 0.1,
-         "epochs_mean": epochs, "epochs_std": 0.5, "seeds": 2, "epochs_trained": 40}
+         "epochs_mean": epochs, "epochs_std": 0.5, "seeds": 2, "epochs_trained": 40,
+         "learning_rate": 8.0, "at_edge": ""}
     )  # fmt: skip
+    table["epochs_least"] = table.epochs_mean.fillna(41)
     figure = pd.DataFrame({"dataset": ["mine"], "activation": ["relu"]})
     tables = {"table_epochs": table, "fig3": figure}
     assert verdicts(tables, ["6-training"]) == {"6-training": verdict}
     tables["fig3"] = figure.assign(activation="tanh")
     assert verdicts(tables, ["6-training"]) == {"6-training": UNTESTED}
+
+
+def of_epochs(first: dict[int, dict[float, tuple[float, ...]]]) -> dict[str, pd.DataFrame]:
+    """By depth and learning rate the epoch in which each seed stops, of 150; ∞: in none of these,
+    NaN: it diverges."""
+    runs = [
+        {"dataset": "mnist", "depth": depth, "seed": seed, "learning_rate": rate,
+         "epoch": np.arange(1, 151), "epochs": 150, "stop_below": 1e-3, "flops_per_epoch": 1.0,
+         "train_loss": np.where(np.arange(1, 151) < epoch, 0.5, 9e-4),
+         "diverged_epoch": 90 if np.isnan(epoch) else pd.NA,
+         "stopped_epoch": int(epoch) if epoch <= 150 else pd.NA}
+        for depth, rates in first.items()
+        for rate, epochs in rates.items()
+        for seed, epoch in enumerate(epochs)
+    ]  # fmt: skip
+    whole = dict.fromkeys(["diverged_epoch", "stopped_epoch"], "Int64")
+    training = pd.concat([pd.DataFrame(run) for run in runs]).astype(whole)
+    training.loc[training.diverged_epoch.notna(), "train_loss"] = np.nan
+    figure = pd.DataFrame({"dataset": ["mnist"], "activation": ["relu"]})
+    return {"table_epochs": table_epochs.table(training, [1e-3]), "fig3": figure}
+
+
+LATE = np.inf, np.inf
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict", "words"),
+    [
+        ([(120, 121), (100, 101), (80, 81), (60, 61)], HOLDS, ""),
+        ([(120, 121), (60, 61), (80, 81), (100, 101)], FAILS, ""),
+        # a network that diverged says nothing of its speed
+        ([(120, 121), (100, 101), (80, np.nan), (60, 61)], UNDECIDED, "diverged at every rate"),
+        # one of two seeds is late: the mean is 142.5 at least, and may be the second largest
+        ([(146, 146), (143, 144), (134, np.inf), (130, 131)], UNCONTRADICTED, ""),
+        ([(120, 121), (100, 101), (80, 81), (60, np.inf)], FAILS, ""),
+    ],
+)
+def test_a_depth_that_not_all_seeds_reach_counts_by_what_is_known(first, verdict, words):
+    of_depths = {depth: {4.0: LATE, 8.0: each, 16.0: LATE} for depth, each in enumerate(first, 1)}
+    for rates in of_depths.values():  # at every rate, then
+        if np.isnan(rates[8.0]).any():
+            rates.update(dict.fromkeys(rates, rates[8.0]))
+    tables = of_epochs(of_depths)
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "6-training"], **tables)
+    assert list(rows.verdict) == [verdict]
+    assert words in rows.spread[0]
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [((8.0,), "one rate alone at L = 1, 2, 3, 4"),
+     ((8.0, 16.0), "best rate at the edge of those tried at L = 1, 2, 3, 4")],
+)  # fmt: skip
+def test_a_rate_compared_with_none_beyond_it_decides_nothing(rates, said):
+    first = [(120, 121), (60, 61), (80, 81), (100, 101)]
+    tables = of_epochs({
+        depth: {rate: each if rate == 8 else LATE for rate in rates}
+        for depth, each in enumerate(first, 1)
+    })  # fmt: skip
+    rows = claims.table(claims=[c for c in OF_DATA_SETS if c.id == "6-training"], **tables)
+    assert (list(rows.verdict), said in rows.spread[0]) == ([UNDECIDED], True)
+
+
+def test_a_rate_at_which_every_run_stops_is_better_than_one_at_which_the_fastest_does():
+    tables = of_epochs({1: {16.0: (140, 140), 32.0: (20, np.inf)}})
+    table = tables["table_epochs"].set_index("rate_for")
+    assert table.learning_rate["depth"] == 16
+    assert table.epochs_mean["depth"] == 140
 
 
 def accuracies(values: list, depths: list, stated=np.nan, samples: int = 99) -> dict:
@@ -728,6 +799,41 @@ def test_an_unresolved_kappa_of_another_network_decides_nothing():
     assert rows.spread.str.contains("unresolved at L = 1").all()
 
 
+def test_an_unresolved_kappa_without_relu_confirms_by_its_bound_and_the_others():
+    """One of five unresolved: the other four, whose mean is above by less than the spread, and the
+    bound are all that is known."""
+    tables = of_architectures([90, 99.9], [90, 100], "normalised", spread=0.6)
+    table = tables["fig_architectures"]
+    last = (table.activation == "linear") & (table.depth == 1)
+    table.loc[last, "unresolved"] = 1
+    names = ["ours-networks-better"]
+    for bound, mean, verdict in (
+        (120, 100, UNDECIDED), (120, np.nan, UNDECIDED), (1e6, np.nan, HOLDS),
+        (1e6, 1e6, HOLDS), (20, 1e6, UNDECIDED), (20, 10, UNDECIDED),
+    ):  # fmt: skip
+        table.loc[last, ["kappa_lower_bound", "kappa_mean", "kappa_std"]] = bound, mean, mean * 0.6
+        assert verdicts(tables, names) == {names[0]: verdict}, (bound, mean)
+
+
+def test_one_unresolved_kernel_of_another_activation_decides_nothing():
+    tables = of_activations(0.1, linear=[1000] * 2, tanh=[50, 20])
+    table = tables["activations"]
+    lost = (table.depth == 2) & np.isfinite(table.width) & (table.activation == "tanh")
+    chosen = [claim for claim in OF_DATA_SETS if claim.id == "7-others"]
+
+    def verdict() -> str:
+        rows = claims.table(claims=chosen, **tables)
+        return rows[~rows.setting.str.contains("∞")].verdict.item()
+
+    assert verdict() == HOLDS
+    first = table.index[lost][0]
+    table.loc[first, ["verdict", "kappa_lower"]] = "unresolved", 2000.0
+    assert verdict() == UNDECIDED
+    table.loc[lost, ["verdict", "kappa_lower"]] = "unresolved", 2000.0
+    table.loc[lost, "kappa_lower"] *= np.linspace(1, 1.1, lost.sum())
+    assert verdict() == FAILS
+
+
 def of_widths(
     kappas: dict[float, list], angles: dict[float, list], sigma: float, seeds: tuple = SEEDS
 ) -> dict[str, pd.DataFrame]:
@@ -794,6 +900,17 @@ def test_the_main_results_at_large_width(kappas, angles, support):
         table = claims.table(claims=chosen, **tables)
         assert set(table.overall) == {CONJECTURE}
         assert set(table.support) == {claims.SUPPORT[expected]}
+
+
+def test_a_repeated_sample_is_no_contradiction_at_large_width():
+    tables = of_widths({4096.0: [300, 100, 50]}, {4096.0: [5, 10, 15]}, 0.02)
+    repeated = tables["width"].assign(block=1, kappa=np.inf, verdict="singular")
+    tables["width"] = pd.concat([tables["width"], repeated])
+    chosen = [claim for claim in OF_DATA_SETS if claim.id == "7-large-width"]
+    rows = claims.table(claims=chosen, **tables)
+    of_kappa = rows[rows.quantity.str.startswith("κ")].iloc[0]
+    assert of_kappa.verdict == UNDECIDED
+    assert "a block repeats samples" in of_kappa.spread
 
 
 @pytest.mark.parametrize(

@@ -158,5 +158,31 @@ def test_exact_curves_are_judged_step_by_step():
     assert exactly_rising([1, 2, 2.0001]) == HOLDS
     assert exactly_rising([1, 3, 2.9999]) == FAILS
     assert rising([1, np.inf, np.inf], 5, [1.0] * 3, 20).verdict == FAILS
+    assert rising([1, np.nan, 3], 5, [1.0] * 3, 20).verdict == UNDECIDED
+    assert rising([1, np.inf, 3], 1, [1.0] * 3, 20).verdict == UNDECIDED
     assert rising([1, 2, 3], 1, [0.0] * 3, 0).verdict == UNDECIDED
     assert rising([1, 2, 3], 5, [0.0] * 3, 4) == Trend(HOLDS)
+
+
+@pytest.mark.parametrize(
+    ("means", "at_most", "at_least", "verdict"),
+    [
+        ([1, 2, 3, 4], [], [], HOLDS),
+        ([4, 1, 2, 3], [], [], FAILS),
+        ([4, 1, 2, 3], [0], [], UNDECIDED),  # it may be below all others
+        ([4, 1, 2, 3], [], [1], FAILS),  # the third and fourth are below the first as well
+        ([1, 4, 2, 3], [], [0], FAILS),
+        ([1, 4, 2, 3], [1], [], UNCONTRADICTED),  # anything from 1 to 2, or below
+        ([1, 2, 3, 4], [3], [], UNDECIDED),  # the last may be no larger than the first
+        ([1, 2, 3, 4], [], [0], UNDECIDED),
+        ([1, 2, 3, 4], [0], [3], HOLDS),
+        ([1, 2, 4, 3], [], [3], UNCONTRADICTED),
+        ([4, 3, 2, 1], [0, 1, 2, 3], [0, 1, 2, 3], UNDECIDED),  # nothing is known
+    ],
+)
+def test_a_bound_contradicts_or_confirms_only_what_every_mean_within_it_does(
+    means, at_most, at_least, verdict
+):
+    below, above = (np.isin(np.arange(4), which) for which in (at_most, at_least))
+    trend = rising(means, 5, [1e-4] * 4, 16, below, above)
+    assert trend.verdict == verdict

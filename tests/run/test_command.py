@@ -129,7 +129,7 @@ def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
     os.utime(source / "ntkcond/ntk/infinite_width.py", (later, later))
     refused = fig4()
     assert refused.returncode == 1
-    assert "the code was changed while this step started. Run it again" in refused.stderr
+    assert "was changed after the start of this run. Run the same command again" in refused.stderr
     assert not (tmp_path / "results").exists()
 
 

@@ -3,6 +3,7 @@
 
 rule kernel:
     input:
+        unpack(plan.inputs("kernel")),
         dataset="results/datasets/{dataset}.h5",
     output:
         keep("results/kernels/{dataset}/{network}/depth{depth}.h5"),
@@ -32,6 +33,7 @@ rule kernel:
 
 rule spectrum:
     input:
+        unpack(plan.inputs("spectrum")),
         dataset="results/datasets/{dataset}.h5",
         kernel="results/kernels/{dataset}/{network}/depth{depth}.h5",
     output:
@@ -64,6 +66,7 @@ rule spectrum:
 
 rule closest_pair:
     input:
+        unpack(plan.inputs("closest_pair")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/angles/{dataset}/{network}/depth{depth}.h5",
@@ -91,6 +94,7 @@ rule closest_pair:
 
 rule sweep:
     input:
+        unpack(plan.inputs("sweep")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/sweeps/{sweep}/{dataset}/{network}.h5",
@@ -118,6 +122,7 @@ rule sweep:
 
 rule variant:
     input:
+        unpack(plan.inputs("variant")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/variants/{dataset}.h5",
@@ -144,9 +149,9 @@ rule variant:
 
 rule architecture:
     input:
+        # a user's own network
         unpack(plan.inputs("architecture")),
         dataset="results/datasets/{dataset}.h5",
-        # a user's own network
     output:
         "results/architectures/{dataset}/{architecture}.h5",
     log:

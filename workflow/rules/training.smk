@@ -3,6 +3,7 @@
 
 rule sgd:
     input:
+        unpack(plan.inputs("sgd")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/training/{dataset}/depth{depth}.h5",
@@ -31,6 +32,7 @@ rule sgd:
 
 rule descent:
     input:
+        unpack(plan.inputs("descent")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/descent/{dataset}/width{width}.h5",
@@ -58,6 +60,7 @@ rule descent:
 
 rule speed:
     input:
+        unpack(plan.inputs("speed")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/speed/{dataset}/{loss}/width{width}.h5",

@@ -29,7 +29,8 @@ each data set, depth, reading and threshold, with
   tried, or the only one;
 - ``epochs_mean``, ``epochs_std``: the first epoch whose mean training loss is below
   ``threshold``, over seeds; empty unless all ``seeds`` get there in the ``epochs_trained``;
-  ``seeds_below`` of them do;
+  ``seeds_below`` of them do; ``epochs_least``: the mean is at least this, if those that do not
+  get there count with one epoch more than they were trained;
 - ``tflop_mean``: operations in the matrix products of these epochs, in 10¹². An epoch of a deeper
   network takes more of them.
 
@@ -60,9 +61,10 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     depth or, where all depths tried the same rates, for the data set; or, "threshold", whichever
     reaches this threshold first, of equals the one that ends lowest. Runs that diverge, even later,
     never reach one. epochs_mean: the first epoch whose mean training loss is below the threshold,
-    mean over seeds; empty unless all seeds got there; epochs_std: n − 1. tflop_mean: the operations
-    in the matrix products of these epochs, in 10¹². at_edge: the rate is at the edge of those
-    tried."""
+    mean over seeds; empty unless all seeds got there; epochs_std: n − 1; epochs_least: that mean,
+    a run that does not get there counted with one epoch more than it was trained. tflop_mean: the
+    operations in the matrix products of these epochs, in 10¹². at_edge: the rate is at the edge of
+    those tried."""
     reached = _over_seeds(_first_epochs(training, sorted(map(float, thresholds), reverse=True)))
     every = reached[["threshold"]].drop_duplicates()
     readings = [
@@ -73,7 +75,7 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     parts.append(_fastest(reached))
     columns = [
         *CURVE, "rate_for", "threshold", "learning_rate", "at_edge", "epochs_trained", "seeds",
-        "seeds_below", "epochs_mean", "epochs_std", "tflop_mean",
+        "seeds_below", "epochs_mean", "epochs_std", "epochs_least", "tflop_mean",
     ]  # fmt: skip
     numbers = pd.concat(parts, ignore_index=True)[columns]
     return numbers.astype(dict.fromkeys(["epochs_trained", "seeds", "seeds_below"], "Int64"))
@@ -97,6 +99,7 @@ def _first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.Dat
 
 
 def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
+    first = first.assign(least=first["first"].fillna(first.epochs_trained + 1))
     groups = first.groupby([*CURVE, "learning_rate", "threshold"], as_index=False, sort=False)
     numbers = groups.agg(
         epochs_trained=("epochs_trained", "first"),
@@ -104,6 +107,7 @@ def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
         seeds_below=("first", "count"),
         epochs_mean=("first", "mean"),
         epochs_std=("first", "std"),
+        epochs_least=("least", "mean"),
         flops=("flops", "first"),
         final=("final", "mean"),
     )

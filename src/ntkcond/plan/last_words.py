@@ -17,7 +17,6 @@ from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
 
 SHOWN, LONGEST = 10, 160  # of one kind; characters of a reason
-DRY_RUN = re.compile(r"--dry-?run|-[a-zA-Z]*n\w*")
 # Lines of a step's log (ntkcond.run.command): its error; of a data set, what makes κ infinite.
 ERROR = re.compile(r"^[-\d]+ [:\d]+ ntkcond: (.*)", re.M)
 SINGULAR = re.compile(r"^[-\d]+ [:\d]+ (.*κ = ∞.*)", re.M)
@@ -25,21 +24,37 @@ TRAINED = ("sgd", "speed")  # the rules that take `training`
 
 
 def of_run(
-    freshness: Freshness, planned: Collection[Job], given: Mapping, since: float, failed: bool
+    graph: Graph,
+    planned: Collection[Job],
+    given: Mapping,
+    since: float,
+    failed: bool,
+    compares: bool,
 ) -> Iterator[str]:
     """Lines. planned: jobs that Snakemake asked for. given: settings of the command line. since:
-    when the run began. failed: whether Snakemake says so, which it does not tell a module."""
-    graph = freshness.graph
+    when the run began. failed: whether Snakemake says so, which it does not tell a module.
+    compares: whether the run was a dry one that compares everything."""
+    freshness = Freshness(graph)  # of what lies there now
     needed = {maker for job in planned for maker in graph.makers(job)}
     targets = [job for job in planned if job not in needed]
     jobs = dict.fromkeys(job for target in targets for job in graph.upstream(target))
     if not jobs and graph.folder == Path():  # else, other modules may have some
         yield from _misspelt(graph)
-    elif any(map(DRY_RUN.fullmatch, sys.argv)) and "--rerun-triggers" not in sys.argv:
+    elif compares:
         yield from _changes(freshness, targets)
-    outputs = [graph.at(path) for job in targets for path in job.outputs]
-    if made := [str(p) for p in outputs if p.parent.name != "provenance" and _is_new(p, since)]:
-        yield f"ntkcond: up to date now: {', '.join(_first(made))}"
+    made: dict[bool, list[str]] = {True: [], False: []}
+    for job in targets:
+        places = [graph.at(path) for path in job.outputs]
+        new = [str(p) for p in places if p.parent.name != "provenance" and _is_new(p, since)]
+        if new:
+            made[not freshness.reasons(job)] += new
+    if made[True]:
+        yield f"ntkcond: up to date now: {', '.join(_first(made[True]))}"
+    if made[False]:
+        yield (
+            f"ntkcond: made of results that are out of date: {', '.join(_first(made[False]))}."
+            f" `python -m ntkcond.why {made[False][0]}` says which"
+        )
 
     yield from _overridden("", given, _entries(graph, jobs))
     trained = _entries(graph, (job for job in jobs if job.rule in TRAINED))

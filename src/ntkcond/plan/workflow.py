@@ -9,21 +9,24 @@ Snakemake calls it, and not compared.
 Where Snakemake is blind, since it has no metadata of a file, the records are compared, and what is
 out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attributes.py):
 
-- `persistence.metadata`: what Snakemake has noted of a file.
+- `persistence.metadata`: what Snakemake has noted of a file;
+- `snakemake.cli.parse_args`: what its command line says.
 """
 
+import argparse
 import atexit
 import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import io
 import json
 import os
 import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +34,10 @@ from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.registry import STEPS
-from ntkcond.jobs.step import Request
 from ntkcond.plan import caption, config, last_words, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
 from ntkcond.plan.graph import DRAW, RECORDED, Graph, Job
-from ntkcond.run.digests import remember
+from ntkcond.run.digests import STARTED, remember
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
 from ntkcond.run.ranks import require_mpi
@@ -45,12 +47,6 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
 NONE = "(?!)"  # a pattern of nothing
-ACCEPTING = {
-    "-t",
-    "--touch",
-    "-F",
-    "--forceall",
-}  # options by which all files are as they should be
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -82,10 +78,24 @@ def of_job(method: Callable) -> Callable:
 def say_last(plan: "Plan", folder: Path, since: float) -> None:
     """When this process ends. Snakemake has left the folder of --directory by then."""
     where = [] if folder == Path.cwd() else [f"ntkcond: in {os.path.relpath(folder)}:"]
+    compares = plan.options.dryrun and "--rerun-triggers" not in sys.argv
     with contextlib.suppress(UserError, OSError), contextlib.chdir(folder):
-        for line in last_words.of_run(plan.freshness, plan.planned, plan.given, since, plan.failed):
+        for line in last_words.of_run(
+            plan.graph, plan.planned, plan.given, since, plan.failed, compares
+        ):
             print(*where, line, sep="\n", file=sys.stderr)
             where = []
+
+
+def command_line() -> argparse.Namespace:
+    """The options of Snakemake's command line; as if there were none, where it has another."""
+    from snakemake.cli import parse_args
+
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return parse_args(sys.argv[1:])[1]
+        except SystemExit:
+            return parse_args([])[1]
 
 
 def is_first() -> bool:
@@ -115,6 +125,7 @@ class Plan:
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
         self.is_first = is_first()
         if self.is_first:
+            os.environ[STARTED] = str(time.time())
             remember(RECORDED / "modules.json")
         config.complete(config_, from_default=project is None)
         self.config = config.check(config_, self.start, scan=self.is_first)
@@ -180,9 +191,9 @@ class Plan:
 
     @of_job
     def inputs(self, job: Job) -> dict[str, list[str]]:
-        """Inputs of an artefact; of a computing rule those that are not the same for all of its
-        jobs."""
-        if job.artefact and self.is_first:
+        """The job's inputs, by name. Snakemake asks this of each file, also where it has no
+        metadata: so here what is out of date is refused."""
+        if self.is_first:
             self._refuse_what_is_out_of_date(job)
         files = {_key(name): list(paths) for name, paths in job.inputs.items()}
         return {**files, **({"raw": list(job.raw)} if job.raw else {})}
@@ -268,7 +279,7 @@ class Plan:
 
     def threads(self, rule: str) -> Callable:
         def threads(wildcards) -> int:
-            return self._request(rule, wildcards).threads(self.cores)
+            return self.asked.request(rule, wildcards).threads(self.cores)
 
         return threads
 
@@ -278,27 +289,24 @@ class Plan:
         step = STEPS[rule]
 
         def mem_mb(wildcards, attempt) -> int:
-            return self._request(rule, wildcards).megabytes(attempt)
+            return self.asked.request(rule, wildcards).megabytes(attempt)
 
         def runtime(wildcards, threads, attempt) -> int:
-            request = self._request(rule, wildcards)
+            request = self.asked.request(rule, wildcards)
             gpu = step.gpu_as_cores if self._gpus(wildcards) else 0
             return request.minutes(request.ranks or gpu or threads, attempt)
 
         def tasks(wildcards) -> int:
-            return self._request(rule, wildcards).ranks
+            return self.asked.request(rule, wildcards).ranks
 
         def mem_mb_per_cpu(wildcards, attempt) -> int:
-            request = self._request(rule, wildcards)
+            request = self.asked.request(rule, wildcards)
             return request.megabytes(attempt, request.ranks)
 
         resources: dict[str, Any] = {"mem_mb": mem_mb, "runtime": runtime}
         if step.mpi:
             return {**resources, "tasks": tasks, "mem_mb_per_cpu": mem_mb_per_cpu}
         return {**resources, "gpu": self._gpus} if "device" in step.unrecorded else resources
-
-    def _request(self, rule: str, wildcards) -> Request:
-        return self.asked.request(rule, wildcards)
 
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
@@ -359,13 +367,20 @@ class Plan:
         """After the last job, if any failed or was stopped."""
         self.failed = True
 
-    def _refuse_what_is_out_of_date(self, artefact: Job) -> None:
+    @functools.cached_property
+    def options(self) -> argparse.Namespace:
+        return command_line()
+
+    def _refuse_what_is_out_of_date(self, target: Job) -> None:
         """Where Snakemake cannot see it: raises UserError. Not of rules that --forcerun names."""
-        if ACCEPTING & set(sys.argv):
+        if self.options.touch or self.options.forceall:
             return
-        forced, stale = _forced_rules(sys.argv), dict[str, list[str]]()
-        for job in self.freshness.survey(artefact):
-            named = any(rule == job.rule or rule.endswith(f"_{job.rule}") for rule in forced)
+        stale = dict[str, list[str]]()
+        for job in self.freshness.survey(target):
+            names = (job.rule, f"_{job.rule}")  # of a module with its prefix
+            named = any(
+                rule == names[0] or rule.endswith(names[1]) for rule in self.options.forcerun
+            )
             if (
                 not named
                 and not self._metadata(job)
@@ -403,17 +418,6 @@ class Plan:
         job = self.graph.job(rule, **dict(wildcards.items()))
         self.planned[job] = None
         return job
-
-
-def _forced_rules(words: Sequence[str]) -> list[str]:
-    """What --forcerun names, of a command line; rules of a module with its prefix."""
-    forced, option = [], ""
-    for word in words:
-        if word.startswith("-"):
-            option = word
-        elif option in ("-R", "--forcerun"):
-            forced.append(word)
-    return forced
 
 
 def _key(option: str) -> str:

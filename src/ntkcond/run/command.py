@@ -19,10 +19,18 @@ from typing import TypeVar
 
 import psutil
 
-from ntkcond.run.digests import imported_modules, module_file
+from ntkcond.run.digests import STARTED, imported_modules, module_file, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import explained
-from ntkcond.run.record import canonical, input_digest, input_name, is_result, record, upstream
+from ntkcond.run.record import (
+    canonical,
+    files_of,
+    input_digest,
+    input_name,
+    is_result,
+    record,
+    upstream,
+)
 
 log = logging.getLogger("ntkcond")
 Number = TypeVar("Number", int, float)
@@ -54,17 +62,20 @@ class StepParser(argparse.ArgumentParser):
         """The record (`ntkcond.run.record`) of what this step writes, of an HDF5 file with the
         records of what it was made from as `upstream`; None where the process is no
         step. Raises UserError for an input that cannot be read, or that was made with another value
-        of a setting that this step has too; and if the code was changed while this process was
-        loading it."""
+        of a setting that this step has too; an edited table; and if the code was changed since
+        Snakemake read it, or since this process began to."""
         step = sys.modules["__main__"].__spec__
         if step is None or not step.name.startswith("ntkcond.steps."):
             return None
         modules = (step.name, *chosen)
         started = time.time() - (_seconds_old() or 0)
+        started = min(started, float(os.environ.get(STARTED, started)))
         for module in imported_modules(*modules):
             path = module_file(module)
             if path and path.stat().st_mtime > started:
-                raise UserError("the code was changed while this step started. Run it again")
+                raise UserError(
+                    f"{path}: was changed after the start of this run. Run the same command again"
+                )
         settings = {
             name: value
             for name, value in vars(arguments).items()
@@ -104,6 +115,11 @@ def _digest(path: Path, settings: Mapping) -> tuple[str, dict | None]:
         digest, made_with = input_digest(path)
         if made_with and path.suffix == ".h5":
             _require_made_with(path, made_with.get("settings", {}), settings)
+        if made_with and files_of(path).get(path.name, "") not in ("", sha256_of(path)):
+            raise UserError(
+                f"{path}: was changed since its rule wrote it. Delete it, and snakemake makes the"
+                " right one"
+            )
         return digest, made_with
     except OSError as error:
         hint = f"snakemake {path} makes it" if is_result(path) else "Correct its path"

@@ -50,6 +50,7 @@ PARTS = {"table": ("table",), "drawing": ("draw", "markdown", "html")}
 LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
 MOST_REMEMBERED = 1000
+STARTED = "NTKCOND_STARTED"  # in the environment: when Snakemake began to read the code
 
 
 @functools.cache

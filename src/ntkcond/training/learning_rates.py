@@ -13,7 +13,8 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
 
     Best is the lowest training loss of the last epoch, mean over seeds; a rate at which any seed
     diverged is excluded. The loss of a run that stopped counts as stop_below, times the share of
-    all epochs that it took: less than that of any other, and less the earlier it stopped. rate_for:
+    all epochs that it took: less than that of any other, and less the earlier it stopped; a rate at
+    which not all runs stopped counts as stop_below at least. rate_for:
     "depth" chooses a rate for each depth; "dataset" one for all depths of a data set, by the mean
     over depths of the loss's logarithm, since their losses are decades apart; data sets whose
     depths tried different rates have no rows then. Columns dataset, depth, learning_rate (NaN if a
@@ -23,8 +24,10 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     last = last_epochs(training)
     share = last.stop_below * last.epoch / last.epochs
     loss = share.where(last.stopped_epoch.notna(), last.train_loss).fillna(np.inf)
-    losses = last.assign(loss=loss)
-    losses = losses.groupby([*CURVE, "learning_rate"], sort=False).loss.mean().reset_index()
+    # where not all runs stopped, no better than any rate at which they did
+    last = last.assign(loss=loss, floor=last.stop_below.where(last.stopped_epoch.isna(), 0.0))
+    tried = last.groupby([*CURVE, "learning_rate"], sort=False)
+    losses = tried.loss.mean().clip(lower=tried.floor.max()).reset_index(name="loss")
     # the logarithm of a loss of 0 is finite here
     losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
     if rate_for == "dataset":

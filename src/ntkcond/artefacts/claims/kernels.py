@@ -569,21 +569,24 @@ def sigmoid_raises_kappa(activations: Table) -> Findings:
     " ReLU².", kind=BELIEF, artefact=ON_ACTIVATIONS,
 )  # fmt: skip
 def others_are_better(activations: Table) -> Findings:
-    """Every activation but ReLU and linear, deepest network. A lower bound above κ₀ decides."""
+    """Every activation but ReLU and linear, deepest network. An unresolved κ counts as its lower
+    bound, which may contradict, and confirms nothing."""
     for curve in _of_activations(activations):
         if curve.name in ("relu", "linear"):
             continue
         depth = curve.rows.depth.max()
         deepest = curve.rows[curve.rows.depth == depth]
-        lost = deepest[deepest.verdict == "unresolved"]
+        lost = (deepest.verdict == "unresolved").sum()
         kappa, p, spread = _median(deepest), math.nan, ""
         verdict = _below(kappa, curve.kappa0)
-        if len(lost):
-            kappa, spread = lost.kappa_lower.min(), "unresolved, a lower bound"
-            verdict = FAILS if kappa > curve.kappa0 else UNDECIDED
-        elif not curve.infinite and verdict in (HOLDS, FAILS):
-            away = math.log(curve.kappa0) - curve.logs[[depth]]
-            verdict, p, spread = over_seeds.above_zero(away)
+        if not curve.infinite and verdict in (HOLDS, FAILS):
+            logs = deepest.assign(value=np.log(_kappa(deepest)))
+            logs = logs.pivot_table("value", "seed", "depth", aggfunc="mean")
+            verdict, p, spread = over_seeds.above_zero(math.log(curve.kappa0) - logs)
+        if lost:
+            verdict = FAILS if verdict == FAILS else UNDECIDED
+            bounds = f"{lost} of {len(deepest)} unresolved, lower bounds"
+            spread = "; ".join(filter(None, (bounds, spread)))
         yield judged(
             f"{curve.where}, L = {depth}", f"κ of {ACTIVATIONS[curve.name].title} / κ₀", "< 1",
             short(kappa / curve.kappa0), spread, verdict, p,
@@ -609,8 +612,8 @@ def _of_architectures(table: Table) -> Iterator[tuple[str, Table, Table | None]]
     " below κ without.",
 )  # fmt: skip
 def better_beyond_the_papers_networks(fig_architectures: Table) -> Findings:
-    """A κ without ReLU that is unresolved is larger than its bound, which decides; it has no
-    spread."""
+    """A κ without ReLU that is unresolved is larger than its bound, which may confirm, and
+    contradicts nothing."""
     for where, relu, linear in _of_architectures(fig_architectures):
         if linear is not None:
             lost = relu.index[relu.unresolved > 0]
@@ -644,14 +647,16 @@ def _all_below(pairs: list[tuple[pd.Series, pd.Series]]) -> over_seeds.Tested:
 
 def _less(first: pd.Series, second: pd.Series) -> tuple[float, float]:
     """p of the first κ below the second, and of it above. By the moments of log-normal κ; all
-    kernels of a seed count as one."""
-    if second.unresolved > 0:  # above its bound
-        return (0.0, 1.0) if first.kappa_median < second.kappa_median else (1.0, 1.0)
+    kernels of a seed count as one. Of a second κ with unresolved ones, the mean is above the
+    smaller of that of the others and of the lowest bound."""
     rows = [(row.kappa_mean, np.nan_to_num(row.kappa_std)) for row in (first, second)]
-    logs = [math.log1p((std / mean) ** 2) for mean, std in rows]
+    logs = [np.nan_to_num(math.log1p((std / mean) ** 2)) for mean, std in rows]
     means = [math.log(mean) - log / 2 for (mean, _), log in zip(rows, logs, strict=True)]
+    if second.unresolved > 0:
+        means[1] = np.fmin(means[1], math.log(second.kappa_lower_bound))
     seeds = int(min(first.seeds, second.seeds))
-    return over_seeds.difference(means, np.sqrt(logs), max(seeds, 2))[:2]
+    less, more, _ = over_seeds.difference(means, np.sqrt(logs), max(seeds, 2))
+    return less, 1.0 if second.unresolved > 0 else more
 
 
 @CLAIMS.add(
@@ -941,6 +946,9 @@ def main_results_at_large_width(width: Table) -> Findings:
                     words.append(f"{confirmed} of {len(rise.steps)} steps confirmed")
             if lost and column == "kappa":
                 words.append(f"κ unresolved at L = {', '.join(map(str, lost))}")
+            if column == "kappa" and _repeats(widest):
+                words.append(REPEATS)
+                rise = trend.Trend(UNDECIDED)
             unit = " (degrees)" if column == "min_angle_deg" else ""
             depths = ", ".join(map(str, shown.index)) or "–"
             yield judged(

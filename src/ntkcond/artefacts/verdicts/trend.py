@@ -26,6 +26,9 @@ differs by a factor of nine, in 85 to 95, and 6 at most. Fewer seeds find less: 
 FULL, means that are not monotone decide nothing unless they are rejected, and one seed decides
 nothing.
 Exact curves, as at infinite width, are judged step by step.
+
+A mean may be known by a bound alone. Then the curve is contradicted only if it is whatever the mean
+is within the bound, and a step is confirmed only if it is at the bound.
 """
 
 import math
@@ -47,6 +50,7 @@ from ntkcond.artefacts.verdicts.claim import (
 
 FULL = 5  # seeds, of which the power is known
 DRAWS = 2000  # that simulate the distributions
+ROUNDS = 1000  # in which bounds find the nearest monotone curve
 LEAST = 0.02  # of a depth's variance, of the mean variance
 SHRINK = 1.5  # more than the scatter asks for: power where all σ are equal
 
@@ -131,6 +135,18 @@ def contradiction(means: ArrayLike, variances: ArrayLike, freedom: float) -> flo
     return float((_distance(drawn, estimates) >= _distance(means, known)).mean())
 
 
+def _within_bounds(
+    means: np.ndarray, weights: np.ndarray, at_most: np.ndarray, at_least: np.ndarray
+) -> np.ndarray:
+    """The values within the bounds that are nearest to a rising curve: by turns the nearest curve,
+    and the values nearest to it."""
+    values = means
+    for _ in range(ROUNDS if (at_most | at_least).any() else 0):
+        curve = isotonic(values, weights)
+        values = np.where(at_most & (curve < means) | at_least & (curve > means), curve, means)
+    return values
+
+
 def exactly_rising(means: ArrayLike) -> str:
     """The verdict on a curve without noise that should rise."""
     return HOLDS if (np.diff(means) > 0).all() else FAILS
@@ -144,29 +160,45 @@ class Trend(NamedTuple):
     steps: tuple[float, ...] = ()
 
 
-def rising(means: ArrayLike, seeds: int, variances: ArrayLike, freedom: float) -> Trend:
+def rising(
+    means: ArrayLike,
+    seeds: int,
+    variances: ArrayLike,
+    freedom: float,
+    at_most: ArrayLike = False,
+    at_least: ArrayLike = False,
+) -> Trend:
     """Whether a curve of means over seeds that should rise does, from `by_depth`'s variances.
 
-    Means that are not finite do not rise.
+    at_most, at_least: of each mean, whether that is only known to be at most, or at least, what is
+    given; if both, nothing is known of it. Infinite means do not rise; NaN decides nothing.
     """
     means = np.asarray(means, dtype=np.float64)
+    if seeds == 1 or np.isnan(means).any():
+        return Trend(UNDECIDED)
     if not np.isfinite(means).all():
         return Trend(FAILS)
-    if seeds == 1:
-        return Trend(UNDECIDED)
-    if not np.nansum(variances):
-        return Trend(exactly_rising(means))
-    probability = max(contradiction(means, variances, freedom), 1 / DRAWS)
-    known = moderated(variances, freedom)
-    steps = tuple(
-        _growth(known, variances, freedom, means, i, i + 1) for i in range(len(means) - 1)
+    at_most, at_least = (
+        np.broadcast_to(np.asarray(m, bool), means.shape) for m in (at_most, at_least)
     )
+    if not np.nansum(variances):
+        return Trend(UNDECIDED if (at_most | at_least).any() else exactly_rising(means))
+    known = moderated(variances, freedom)
+    nearest = _within_bounds(means, 1 / known, at_most, at_least)
+    probability = max(contradiction(nearest, variances, freedom), 1 / DRAWS)
+
+    def growth(sample: ArrayLike, first: int, last: int) -> float:
+        if at_least[first] or at_most[last]:
+            return 1.0
+        return _growth(known, sample, freedom, means, first, last)
+
+    steps = tuple(growth(variances, i, i + 1) for i in range(len(means) - 1))
     if probability < LEVEL:
         return Trend(FAILS, probability, steps)
     if all(p < LEVEL for p in steps):
         return Trend(HOLDS, probability, steps)
     agrees = probability >= DOUBT and (seeds >= FULL or (np.diff(means) >= 0).all())
-    grows = _growth(known, known, freedom, means, 0, -1) < LEVEL
+    grows = growth(known, 0, -1) < LEVEL
     return Trend(UNCONTRADICTED if agrees and grows else UNDECIDED, probability, steps)
 
 
