@@ -3,7 +3,7 @@
 
 rule kernel:
     input:
-        unpack(plan.inputs("kernel")),
+        plan.not_stale("kernel"),
         dataset="results/datasets/{dataset}.h5",
     output:
         keep("results/kernels/{dataset}/{network}/depth{depth}.h5"),
@@ -33,7 +33,7 @@ rule kernel:
 
 rule spectrum:
     input:
-        unpack(plan.inputs("spectrum")),
+        plan.not_stale("spectrum"),
         dataset="results/datasets/{dataset}.h5",
         kernel="results/kernels/{dataset}/{network}/depth{depth}.h5",
     output:
@@ -66,7 +66,7 @@ rule spectrum:
 
 rule closest_pair:
     input:
-        unpack(plan.inputs("closest_pair")),
+        plan.not_stale("closest_pair"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/angles/{dataset}/{network}/depth{depth}.h5",
@@ -94,7 +94,7 @@ rule closest_pair:
 
 rule sweep:
     input:
-        unpack(plan.inputs("sweep")),
+        plan.not_stale("sweep"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/sweeps/{sweep}/{dataset}/{network}.h5",
@@ -122,7 +122,7 @@ rule sweep:
 
 rule variant:
     input:
-        unpack(plan.inputs("variant")),
+        plan.not_stale("variant"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/variants/{dataset}.h5",

@@ -3,7 +3,7 @@
 
 rule scalapack_spectrum:
     input:
-        unpack(plan.inputs("scalapack_spectrum")),
+        plan.not_stale("scalapack_spectrum"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/spectra/{dataset}/{network}/depth{depth}.h5",

@@ -3,7 +3,7 @@
 
 rule sgd:
     input:
-        unpack(plan.inputs("sgd")),
+        plan.not_stale("sgd"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/training/{dataset}/depth{depth}.h5",
@@ -32,7 +32,7 @@ rule sgd:
 
 rule descent:
     input:
-        unpack(plan.inputs("descent")),
+        plan.not_stale("descent"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/descent/{dataset}/width{width}.h5",
@@ -60,7 +60,7 @@ rule descent:
 
 rule speed:
     input:
-        unpack(plan.inputs("speed")),
+        plan.not_stale("speed"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/speed/{dataset}/{loss}/width{width}.h5",

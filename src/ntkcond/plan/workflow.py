@@ -191,12 +191,18 @@ class Plan:
 
     @of_job
     def inputs(self, job: Job) -> dict[str, list[str]]:
-        """The job's inputs, by name. Snakemake asks this of each file, also where it has no
-        metadata: so here what is out of date is refused."""
-        if self.is_first:
-            self._refuse_what_is_out_of_date(job)
+        """Inputs of an artefact; of a computing rule those that are not the same for all of its
+        jobs."""
+        self._refuse_what_is_out_of_date(job)
         files = {_key(name): list(paths) for name, paths in job.inputs.items()}
         return {**files, **({"raw": list(job.raw)} if job.raw else {})}
+
+    @of_job
+    def not_stale(self, job: Job) -> list[str]:
+        """No inputs. Snakemake asks for inputs also of a file of which it has no metadata: if that
+        is out of date, it is refused."""
+        self._refuse_what_is_out_of_date(job)
+        return []
 
     def input_options(self, wildcards, input) -> list[str]:
         """--file=mine.npy, of inputs that not all jobs of the rule have."""
@@ -373,7 +379,7 @@ class Plan:
 
     def _refuse_what_is_out_of_date(self, target: Job) -> None:
         """Where Snakemake cannot see it: raises UserError. Not of rules that --forcerun names."""
-        if self.options.touch or self.options.forceall:
+        if not self.is_first or self.options.touch or self.options.forceall:
             return
         stale = dict[str, list[str]]()
         for job in self.freshness.survey(target):
