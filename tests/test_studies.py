@@ -1,5 +1,6 @@
 """Studies: made by the rules of the workflow, kept in git, and known to be fresh in a new clone."""
 
+import fcntl
 import hashlib
 import json
 import re
@@ -14,6 +15,9 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from ntkcond.plan.graph import Job
+from ntkcond.run.errors import UserError
+from ntkcond.studies import Study
 from small_studies import small_studies
 from thoroughness import asked
 from workflow import ROOT, copy_of_the_project, snakemakes
@@ -180,6 +184,57 @@ def test_older_results_of_a_run_do_not_replace_what_is_kept(kept, clone):
     assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
 
 
+def members(archive: Path) -> set[str]:
+    with tarfile.open(archive) as tar:
+        return set(tar.getnames())
+
+
+def test_nothing_kept_is_lost_where_raw_files_are_missing(tmp_path):
+    """Of data sets that figures are drawn without here, the job files stay as they are."""
+    place = copy_of_the_project(tmp_path / "clone")
+    shutil.copytree(ROOT / "studies", place / "studies")
+    archive = place / "studies/when/jobs.tar.xz"
+    before = members(archive)
+    assert any("mnist" in name for name in before)
+    run(place, "ntkcond.studies", "keep", "when")
+    assert members(archive) == before
+
+
+def test_a_figure_of_fewer_data_sets_does_not_replace_the_kept_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study, job = Study("small"), Job("fig3", {}, ("results/fig3.csv",))
+    for folder, lacks in ((study.run, ["mnist", "svhn"]), (study.unpacked, ["svhn"])):
+        record = {"settings": {"about": {"missing": lacks}}}
+        sidecar = folder / "results/provenance/fig3.json"
+        sidecar.parent.mkdir(parents=True)
+        sidecar.write_text(json.dumps({"record": record}), "utf-8")
+    with pytest.raises(UserError, match=r"fig3.csv lacks mnist, which what is kept has\. .* DATA="):
+        study._require_no_less(job)
+    shutil.rmtree(study.unpacked)  # nothing is kept yet
+    study._require_no_less(job)
+
+
+def test_a_second_run_is_refused_and_a_dry_one_changes_no_file(clone):
+    lock = clone / ".snakemake/ntkcond/running"
+    lock.parent.mkdir(parents=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        snakemake(clone, "-n", "full_size")
+        assert not (clone / "runs/full_size/results").exists()
+        done = run(clone, "snakemake", "-s", "studies/Snakefile", "-j1", "full_size", check=False)
+        assert done.returncode and "another Snakemake is at work in this folder" in done.stderr
+    snakemake(clone, "-n", "full_size")
+    assert (clone / "runs/full_size/results").exists()
+
+
+@pytest.mark.parametrize("text", ["", "- fig2", "width: 8", "keep: []"])
+def test_a_study_that_keeps_nothing_is_named(clone, text):
+    (clone / "studies/full_size/config.yaml").write_text(text, "utf-8")
+    done = run(clone, "ntkcond.studies", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ntkcond: studies/full_size/config.yaml: names no artefacts to")
+
+
 def test_a_damaged_archive_is_named(clone):
     archive = clone / "studies/full_size/jobs.tar.xz"
     archive.write_bytes(archive.read_bytes()[:-40])
@@ -235,6 +290,12 @@ def test_a_spot_check_tells_equal_results_of_older_code(clone):
     change("datasets/digits")  # which may give other samples than those of the check
     assert not is_equal_with(text)
     snakemake(clone, "full_size_checks")
+    assert states(clone, "full_size")["full_size", "fig2"][0] != "out of date"
+    config = clone / "studies/full_size/config.yaml"
+    settings = yaml.safe_load(config.read_text("utf-8"))
+    config.write_text(yaml.safe_dump({**settings, "depths": [1, 2]}), "utf-8")
+    assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"  # of fewer files
+    config.write_text(yaml.safe_dump(settings), "utf-8")
     assert states(clone, "full_size")["full_size", "fig2"][0] != "out of date"
     change("ntk/measure")  # of a sweep, which no spot check runs
     assert states(clone, "full_size")["full_size", "fig2"][0] == "out of date"

@@ -14,6 +14,7 @@ artefact is out of date."""
 import argparse
 import copy
 import csv
+import fcntl
 import functools
 import io
 import json
@@ -45,6 +46,8 @@ LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which 
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
 )  # fmt: skip
+# Of each option of spot checks, what its rows may say that they are of.
+COMPARED = {"spectra": {"kernel"}, "angles": {"pair", "search"}, "training": {"epoch"}}
 SHOWN, LONGEST = 3, 120  # lines and characters in the table
 BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
 # What follows a comment in its line is no Markdown: each has a line of its own.
@@ -66,6 +69,8 @@ class Study:
 
         path = self.folder / "config.yaml"
         settings = config.from_yaml(path.read_bytes(), str(path))
+        if not isinstance(settings, dict) or not settings.get("keep"):
+            raise UserError(f"{path}: names no artefacts to keep, such as keep: [fig2, claims]")
         update_config(settings, dict(self.given))
         return settings
 
@@ -219,16 +224,15 @@ class Study:
         return self.to_check[wildcards.dataset]
 
     def code(self, wildcards) -> list[str]:
-        """The code of spot checks: each module with its digest."""
-        return list(map(" ".join, code_digests("ntkcond.steps.spot_check").items()))
+        """What a spot check of a data set is made with: each module with its digest, versions of
+        packages, and what is kept."""
+        made_with = self._check_of(wildcards.dataset)
+        parts = made_with["code"], made_with["versions"], *made_with["inputs"].values()
+        return [f"{name} {value}" for part in parts for name, value in part.items()]
 
-    def checked(self, dataset: str) -> bool:
-        """Whether a spot check that is kept is of the very files that are kept, by today's code,
-        packages and samples, and finds no difference."""
-        place, freshness = self.folder / f"checks/{dataset}.csv", self.freshness
-        made_with = read(place)
-        if not made_with or files_of(place).get(place.name) != sha256_of(place):
-            return False
+    def _check_of(self, dataset: str) -> dict:
+        """The record of a spot check of all that is kept of the data set, by today's code."""
+        freshness = self.freshness
         samples = STEPS["dataset"].path.format(dataset=dataset)
         inputs = {"dataset": {samples: freshness.digest_of(samples)}}
         for job in self.jobs:
@@ -236,23 +240,46 @@ class Study:
             if job.wildcards.get("dataset") == dataset and _is_compared(job):
                 kept = freshness.record(path)
                 inputs.setdefault(_option(job), {})[path] = digest(kept) if kept else ""
-        today = record(["ntkcond.steps.spot_check"], {}, inputs)
+        return record(["ntkcond.steps.spot_check"], {}, inputs)
+
+    def checked(self, dataset: str) -> bool:
+        """Whether a spot check that is kept is of the very files that are kept, by today's code,
+        packages and samples, compares something of each kind, and finds no difference."""
+        place = self.folder / f"checks/{dataset}.csv"
+        made_with = read(place)
+        if not made_with or files_of(place).get(place.name) != sha256_of(place):
+            return False
+        today = self._check_of(dataset)
         if any(made_with[key] != today[key] for key in ("code", "versions", "format", "inputs")):
             return False
         with place.open(encoding="utf-8", newline="") as file:
-            agree = [row["agrees"] == "True" for row in csv.DictReader(file)]
-        return bool(agree) and all(agree)
+            rows = list(csv.DictReader(file))
+        compared = {row["what"] for row in rows}
+        each = all(COMPARED[option] & compared for option in today["inputs"] if option in COMPARED)
+        return each and all(row["agrees"] == "True" for row in rows)
 
     def keep(self) -> None:
         """Copies checks and artefacts from `run`; adds to the archive what its jobs left so far:
-        only what is up to date there replaces what is kept."""
+        only what is up to date there replaces what is kept. Raises UserError for an artefact that
+        lacks data sets which the kept one has."""
         self.unpack()
-        graph = self.graph(self.run)
-        freshness = Freshness(graph.without(missing.left_out(graph)))
-        jobs = _all(job for name in self.keeps for job in self._survey(freshness, name))
-        made = {path: path.relative_to(self.run) for path in self.run.glob("checks/**/*.*")}
+        whole = self.graph(self.run)
+        left_out = missing.left_out(whole)
+        # of data sets that are not here now, what is kept stays
+        graphs = [whole, whole.without(left_out)] if left_out else [whole]
+        made = {
+            path: path.relative_to(self.run)
+            for path in self.run.glob("checks/**/*.*")
+            if path.suffix in (".csv", ".json")
+        }
         members: dict[str, bytes] = {}
-        for job in jobs:
+        jobs = {
+            job.outputs: (job, freshness)
+            for freshness in map(Freshness, graphs)
+            for name in self.keeps
+            for job in self._survey(freshness, name)
+        }
+        for job, freshness in jobs.values():
             places = [self.run, self.unpacked]
             if freshness.differences(job):
                 places.reverse()
@@ -261,6 +288,7 @@ class Study:
                 archived = ()
                 for path in job.outputs if places[0] == self.run else ():
                     if (self.run / path).is_file():
+                        self._require_no_less(job)
                         made[self.run / path] = Path(path).relative_to("results")
             for path in (*archived, *_times(job)):
                 there = [place / path for place in places if (place / path).is_file()]
@@ -279,6 +307,20 @@ class Study:
                 tar.addfile(entry, io.BytesIO(content))
         results = sum(path.endswith(".h5") for path in members)
         print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
+
+    def _require_no_less(self, job: Job) -> None:
+        """Raises UserError if an artefact lacks data sets which the kept one has."""
+        missing_of = [
+            set(made_with["settings"].get("about", {}).get("missing", []))
+            for place in (self.run, self.unpacked)
+            if (made_with := read(place / job.outputs[0]))
+        ]
+        if less := missing_of[0].difference(*missing_of[1:]) if len(missing_of) > 1 else set():
+            raise UserError(
+                f"{self.run / job.outputs[0]} lacks {', '.join(sorted(less))}, which what is kept"
+                " has. Give the folder of its raw files: make study DATA=/a/folder. Nothing was"
+                " kept"
+            )
 
     def predict(self) -> None:
         """Prints what it will take to make what is missing or out of date."""
@@ -306,13 +348,17 @@ class Study:
         reasons = freshness.reasons(last) + [f"{name} is missing" for name in gone]
         if not reasons:
             return FRESH, []
-        upstream = freshness.survey(last)
+        graph, upstream = freshness.graph, freshness.survey(last)
         harmless = all(
-            one.kind == "inputs" or _is_checked(job, one)
+            _is_rebuilt(graph, one) or _is_checked(job, one)
             for job in upstream
             for one in freshness.differences(job)
         )
-        datasets = {job.wildcards["dataset"] for job in upstream if _is_compared(job)}
+        datasets = {
+            job.wildcards["dataset"]
+            for job in upstream
+            if _is_compared(job) or (_option(job) == SAMPLES and freshness.differences(job))
+        }
         equal = harmless and not gone and datasets and all(map(self.checked, datasets))
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
@@ -320,6 +366,12 @@ class Study:
 def kept_jobs(graph: Graph, artefact: str) -> list[Job]:
     """The jobs of an artefact whose files git keeps: of claims the table, which the site shows."""
     return [job for job in graph.artefact(artefact) if not (job.draws and artefact == "claims")]
+
+
+def _is_rebuilt(graph: Graph, difference: Difference) -> bool:
+    """Whether what differs is an input, the same as before, of which the maker tells what."""
+    changed = difference.kind == "inputs" and difference.words.endswith(" changed")
+    return changed and graph.maker(difference.input) is not None
 
 
 def _is_checked(job: Job, difference: Difference) -> bool:
@@ -414,7 +466,13 @@ def main(arguments: argparse.Namespace) -> bool:
     studies = [Study(name) for name in arguments.names or all_names()]
     if arguments.command != "states":
         for study in studies:
-            study.keep() if arguments.command == "keep" else study.predict()
+            if arguments.command == "predict":
+                study.predict()
+                continue
+            RUNS.joinpath("kept").mkdir(parents=True, exist_ok=True)
+            with RUNS.joinpath("kept", f"{study.name}.lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # rules of a study may keep it at the same time
+                study.keep()
         return True
     rows, lines = table(studies)
     print("\n".join(lines))

@@ -44,6 +44,7 @@ from ntkcond.run.ranks import require_mpi
 
 PACKAGE = Path(__file__).parents[1]
 SNAKEMAKE_FOLDER = Path(".snakemake")
+RUNNING = SNAKEMAKE_FOLDER / "ntkcond/running"  # locked while a run is at work
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
 NONE = "(?!)"  # a pattern of nothing
@@ -367,7 +368,7 @@ class Plan:
     @exit_on_mistake
     def on_start(self) -> None:
         """Before the first job."""
-        run_lock.take(SNAKEMAKE_FOLDER / "ntkcond/running")
+        run_lock.take(RUNNING)
 
     def on_error(self) -> None:
         """After the last job, if any failed or was stopped."""
