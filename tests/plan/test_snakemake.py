@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import h5py
@@ -128,12 +129,16 @@ def test_results_without_snakemakes_metadata_are_refused_where_they_are_out_of_d
     assert refused.returncode != 0
     assert "results are out of date, and Snakemake has no metadata of them" in refused.stderr
     assert "\n    results/kernels/synthetic/relu/depth0.h5: width 24 → 25\n" in refused.stderr
+    alone = snakemake(project, "-n", KERNEL, check=False)  # asked for by itself
+    assert "of each rule one:\n    results/kernels/" in alone.stderr
     rules = re.search(r"To rebuild them, .*: --forcerun (.+)", refused.stderr)[1].split()
     for others in (["--forcerun", "conditioning"], ["fig2"], ["-f"]):
         done = snakemake(project, "-n", FIG2, *others, check=False)
         assert done.returncode != 0
         assert "kernels/synthetic/relu/depth0.h5: width 24 → 25" in done.stderr
     assert planned(project, FIG2, "--forcerun", *rules)["kernel"] == KERNELS
+    assert planned(project, KERNEL, "--forcerun=kernel")["kernel"] == 1
+    assert planned(project, FIG2, "--forcea")["kernel"] == KERNELS
     before = contents(project)
     snakemake(project, FIG2, "--touch", "--forcerun", *rules)
     assert planned(project, FIG2) == {}
@@ -152,6 +157,46 @@ def test_an_input_that_a_rule_does_not_name_is_noticed(project):
     done = snakemake(project, "results/spectra/digits/relu/depth2.h5", check=False)
     assert done.returncode != 0
     assert "depth2.h5: was made with depth 0, not 2. Delete it" in done.stderr
+
+
+def test_a_result_of_another_seed_is_not_called_up_to_date(project):
+    """Samples by hand, whose seed no later step knows."""
+    others = project / "others"
+    others.mkdir()
+    samples = "results/datasets/synthetic.h5"
+    snakemake(project, samples, "--directory", "others", "--config",
+              "datasets={synthetic: {seed: 7}}")  # fmt: skip
+    date = (project / samples).stat().st_mtime
+    shutil.copy(others / samples, project / samples)
+    os.utime(project / samples, (date, date))
+    delete("results/spectra/synthetic/relu/depth2.h5", "results/conditioning.csv")(project)
+    done = snakemake(project, "results/conditioning.csv")
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith(
+        "ntkcond: made of results that are out of date: results/conditioning.csv."
+    )
+    assert ask("why", project, "results/conditioning.csv").returncode == 1
+
+
+def test_an_edited_table_is_not_drawn(project):
+    table = project / "results/fig4.csv"
+    table.write_text(table.read_text("utf-8") + "\n", "utf-8")
+    done = snakemake(project, "results/fig4.pdf", check=False)
+    assert done.returncode != 0
+    assert "results/fig4.csv: was changed since its rule wrote it. Delete it" in done.stderr
+
+
+def test_code_that_is_edited_during_a_run_makes_no_file(project):
+    """Snakemake notes the digests that it read at the start."""
+    sources = sorted((project / "src").rglob("*.py"))
+    later = time.time() + 600
+    for path in sources:
+        os.utime(path, (later, later))
+    delete("results/fig4.csv", "results/fig4.pdf")(project)
+    done = snakemake(project, "results/fig4.pdf", check=False)
+    assert done.returncode != 0
+    assert "was changed after the start of this run. Run the same command again" in done.stderr
+    assert not (project / "results/fig4.csv").exists()
 
 
 def ask(what: str, project: Path, *arguments: str) -> subprocess.CompletedProcess:

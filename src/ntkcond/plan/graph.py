@@ -185,11 +185,6 @@ class Graph:
         """Where a file of the graph is."""
         return Path(self.folder, path)
 
-    def name(self, path: str) -> str:
-        """The name of a file, by where it is; "" outside the graph's folder."""
-        place = Path(path)
-        return str(place.relative_to(self.folder)) if place.is_relative_to(self.folder) else ""
-
     def targets(self) -> list[str]:
         """What `snakemake` makes without a target: each artefact that its SPEC counts in."""
         jobs = [job for name, spec in SPECS.items() if spec.default for job in self.artefact(name)]

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ntkcond.jobs.settings import Config
 from ntkcond.plan import config, missing
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
@@ -15,10 +14,9 @@ from ntkcond.run.errors import UserError
 
 
 class Question(NamedTuple):
-    """settings: the config; path: the result, from --directory, which is now the current folder;
-    job: its maker; missing: in words, the data sets without which freshness.graph is."""
+    """path: the result, from --directory, which is now the current folder; job: its maker; missing:
+    in words, the data sets without which freshness.graph is."""
 
-    settings: Config
     path: str
     job: Job
     freshness: Freshness
@@ -54,7 +52,7 @@ def asked(arguments: argparse.Namespace) -> Question:
     left_out = missing.left_out(graph)
     words = missing.in_words(graph, left_out)
     graph = graph.without(left_out)
-    return Question(settings, path, graph.maker_of(path), Freshness(graph), words)
+    return Question(path, graph.maker_of(path), Freshness(graph), words)
 
 
 def _settings(start: Path, arguments: argparse.Namespace) -> dict:

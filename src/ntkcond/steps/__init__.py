@@ -1,4 +1,4 @@
-"""The command line of each computing step, and one for all artefacts."""
+"""The command line of each computing step, and two for all artefacts: table, drawing."""
 
 import _signal as signal  # signal itself is Python code, which takes a moment to load
 import sys
