@@ -27,10 +27,11 @@ def test_the_numbers_of_the_tutorial_are_those_of_its_script(tmp_path, monkeypat
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
 def test_the_lines_that_a_page_shows_run_as_they_stand(page):
-    code = re.search(r"```python\n(import torch, ntkcond\n.*?)```", (ROOT / page).read_text(), re.S)
+    shows = r"```python\n(import torch, ntkcond\n.*?)```\n\nprints\n\n    (κ = .*)\n"
+    code = re.search(shows, (ROOT / page).read_text("utf-8"), re.S)
     done = subprocess.run([sys.executable, "-c", code[1]], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    shown = re.search(r"\n# (κ = .*)\n$", code[1])[1]
+    shown = code[2].partition("\n")[0]
     number = r"\d+\.?\d*(?:e[+-]\d+)?"
     assert re.sub(number, "#", shown) == re.sub(number, "#", done.stdout.strip())
     (*values, error), (*todays, todays_error) = (
