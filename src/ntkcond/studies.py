@@ -348,9 +348,9 @@ class Study:
         reasons = freshness.reasons(last) + [f"{name} is missing" for name in gone]
         if not reasons:
             return FRESH, []
-        graph, upstream = freshness.graph, freshness.survey(last)
+        upstream = freshness.survey(last)
         harmless = all(
-            _is_rebuilt(graph, one) or _is_checked(job, one)
+            _is_rebuilt(freshness, one) or _is_checked(job, one)
             for job in upstream
             for one in freshness.differences(job)
         )
@@ -368,10 +368,11 @@ def kept_jobs(graph: Graph, artefact: str) -> list[Job]:
     return [job for job in graph.artefact(artefact) if not (job.draws and artefact == "claims")]
 
 
-def _is_rebuilt(graph: Graph, difference: Difference) -> bool:
-    """Whether what differs is an input, the same as before, of which the maker tells what."""
+def _is_rebuilt(freshness: Freshness, difference: Difference) -> bool:
+    """Whether what differs is an input, the same as before, whose maker differs."""
     changed = difference.kind == "inputs" and difference.words.endswith(" changed")
-    return changed and graph.maker(difference.input) is not None
+    maker = freshness.graph.maker(difference.input) if changed else None
+    return maker is not None and bool(freshness.differences(maker))
 
 
 def _is_checked(job: Job, difference: Difference) -> bool:

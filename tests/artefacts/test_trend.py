@@ -164,6 +164,13 @@ def test_exact_curves_are_judged_step_by_step():
     assert rising([1, 2, 3], 5, [0.0] * 3, 4) == Trend(HOLDS)
 
 
+def test_bounds_are_followed_to_the_end_where_spreads_differ_by_much():
+    """Any nine values from 0 on may rise from 1: by turns, they get there slowly."""
+    least = [False] + [True] * 9
+    found = rising([1.0, *[0.0] * 9], 5, [1.0, *[1e-3] * 9], 4, at_least=least)
+    assert found.verdict == UNDECIDED and found.p > 0.9
+
+
 @pytest.mark.parametrize(
     ("means", "at_most", "at_least", "verdict"),
     [

@@ -81,6 +81,11 @@ def test_of_runs_that_stop_below_a_loss_the_first_is_the_best_and_its_last_epoch
     assert drawn.train_loss_std.notna().all()
 
 
+def test_of_rates_at_which_not_all_runs_stop_that_with_the_lowest_losses_is_the_best():
+    runs = stopped({("mnist", 1): {1: (0.01, 0.06), 2: (0.01, 0.055), 4: (0.3, 0.3)}}, 0.05)
+    assert rates("depth", runs) == rates("dataset", runs) == {("mnist", 1): (2, "")}
+
+
 def test_test_accuracy_is_that_of_the_best_rates_last_epoch_beside_the_papers():
     table = table_generalization.table(TRAINING, "depth").set_index(["dataset", "depth"])
     row = table.loc["mnist", 1]

@@ -29,8 +29,8 @@ each data set, depth, reading and threshold, with
   tried, or the only one;
 - ``epochs_mean``, ``epochs_std``: the first epoch whose mean training loss is below
   ``threshold``, over seeds; empty unless all ``seeds`` get there in the ``epochs_trained``;
-  ``seeds_below`` of them do; ``epochs_least``: the mean is at least this, if those that do not
-  get there count with one epoch more than they were trained;
+  ``seeds_below`` of them do; ``epochs_least``, ``epochs_least_std``: those that do not get there
+  count with one epoch more than they were trained, so that the mean is at least this;
 - ``tflop_mean``: operations in the matrix products of these epochs, in 10¹². An epoch of a deeper
   network takes more of them.
 
@@ -61,10 +61,10 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     depth or, where all depths tried the same rates, for the data set; or, "threshold", whichever
     reaches this threshold first, of equals the one that ends lowest. Runs that diverge, even later,
     never reach one. epochs_mean: the first epoch whose mean training loss is below the threshold,
-    mean over seeds; empty unless all seeds got there; epochs_std: n − 1; epochs_least: that mean,
-    a run that does not get there counted with one epoch more than it was trained. tflop_mean: the
-    operations in the matrix products of these epochs, in 10¹². at_edge: the rate is at the edge of
-    those tried."""
+    mean over seeds; empty unless all seeds got there; epochs_std: n − 1;
+    epochs_least, epochs_least_std: a run that does not get there counted with one epoch more than
+    it was trained. tflop_mean: the operations in the matrix products of these epochs, in 10¹².
+    at_edge: the rate is at the edge of those tried."""
     reached = _over_seeds(_first_epochs(training, sorted(map(float, thresholds), reverse=True)))
     every = reached[["threshold"]].drop_duplicates()
     readings = [
@@ -75,7 +75,8 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     parts.append(_fastest(reached))
     columns = [
         *CURVE, "rate_for", "threshold", "learning_rate", "at_edge", "epochs_trained", "seeds",
-        "seeds_below", "epochs_mean", "epochs_std", "epochs_least", "tflop_mean",
+        "seeds_below", "epochs_mean", "epochs_std", "epochs_least", "epochs_least_std",
+        "tflop_mean",
     ]  # fmt: skip
     numbers = pd.concat(parts, ignore_index=True)[columns]
     return numbers.astype(dict.fromkeys(["epochs_trained", "seeds", "seeds_below"], "Int64"))
@@ -108,6 +109,7 @@ def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:
         epochs_mean=("first", "mean"),
         epochs_std=("first", "std"),
         epochs_least=("least", "mean"),
+        epochs_least_std=("least", "std"),
         flops=("flops", "first"),
         final=("final", "mean"),
     )

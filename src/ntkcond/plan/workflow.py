@@ -10,7 +10,7 @@ Where Snakemake is blind, since it has no metadata of a file, the records are co
 out of date is refused. Beyond Snakemake's documentation (tests/plan/test_attributes.py):
 
 - `persistence.metadata`: what Snakemake has noted of a file;
-- `snakemake.cli.parse_args`: what its command line says.
+- `snakemake.cli.get_argument_parser`: what its command line says.
 """
 
 import argparse
@@ -89,14 +89,16 @@ def say_last(plan: "Plan", folder: Path, since: float) -> None:
 
 
 def command_line() -> argparse.Namespace:
-    """The options of Snakemake's command line; as if there were none, where it has another."""
-    from snakemake.cli import parse_args
+    """The options of Snakemake's command line, without those of a profile; as if there were none,
+    where it has another."""
+    from snakemake.cli import get_argument_parser
 
+    parser = get_argument_parser()
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         try:
-            return parse_args(sys.argv[1:])[1]
+            return parser.parse_known_args(sys.argv[1:])[0]
         except SystemExit:
-            return parse_args([])[1]
+            return parser.parse_known_args([])[0]
 
 
 def is_first() -> bool:

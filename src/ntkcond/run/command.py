@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import psutil
 
-from ntkcond.run.digests import STARTED, imported_modules, module_file, sha256_of
+from ntkcond.run.digests import STARTED, imported_modules, is_computed, module_file, sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import explained
 from ntkcond.run.record import (
@@ -70,7 +70,7 @@ class StepParser(argparse.ArgumentParser):
         modules = (step.name, *chosen)
         started = time.time() - (_seconds_old() or 0)
         started = min(started, float(os.environ.get(STARTED, started)))
-        for module in imported_modules(*modules):
+        for module in filter(is_computed, imported_modules(*modules)):
             path = module_file(module)
             if path and path.stat().st_mtime > started:
                 raise UserError(

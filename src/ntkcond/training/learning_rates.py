@@ -6,6 +6,7 @@ import pandas as pd
 
 CURVE = ["dataset", "depth"]
 READINGS = ("depth", "dataset")
+SCORES = ["score", "tie"]  # the second decides between equal ones
 
 
 def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
@@ -27,12 +28,14 @@ def best_rates(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
     # where not all runs stopped, no better than any rate at which they did
     last = last.assign(loss=loss, floor=last.stop_below.where(last.stopped_epoch.isna(), 0.0))
     tried = last.groupby([*CURVE, "learning_rate"], sort=False)
-    losses = tried.loss.mean().clip(lower=tried.floor.max()).reset_index(name="loss")
+    mean = tried.loss.mean()
+    losses = pd.DataFrame({"score": mean.clip(lower=tried.floor.max()), "tie": mean})
     # the logarithm of a loss of 0 is finite here
-    losses["score"] = np.log(losses.loss.clip(lower=np.finfo(np.float64).tiny))
+    losses = np.log(losses.clip(lower=np.finfo(np.float64).tiny)).reset_index()
     if rate_for == "dataset":
         losses = losses.groupby("dataset").filter(_tried_alike)
-        losses["score"] = losses.groupby(["dataset", "learning_rate"]).score.transform("mean")
+        of_rate = losses.groupby(["dataset", "learning_rate"])[SCORES]
+        losses[SCORES] = of_rate.transform("mean")
     rows = [
         {**dict(zip(CURVE, curve, strict=True)), **_best(tried)}
         for curve, tried in losses.groupby(CURVE, sort=False)
@@ -51,7 +54,7 @@ def last_epochs(training: pd.DataFrame) -> pd.DataFrame:
 
 
 def _best(tried: pd.DataFrame) -> dict:
-    best = tried.loc[tried.score.idxmin()]
+    best = tried.sort_values(SCORES, kind="stable").iloc[0]
     if np.isinf(best.score):
         return {"learning_rate": np.nan, "at_edge": ""}
     return {"learning_rate": best.learning_rate, "at_edge": edge(best.learning_rate, tried)}

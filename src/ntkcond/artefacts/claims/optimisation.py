@@ -57,7 +57,8 @@ def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
         if len(rows) < 2 or not reached.any():
             continue
         epochs = rows.epochs_mean.fillna(rows.epochs_trained + 1).to_numpy()
-        seeds, spread = rows.seeds.min(), rows.epochs_std[reached]
+        # where no seed gets there, nothing is known of the spread
+        seeds, spread = int(rows.seeds.min()), rows.epochs_least_std[rows.seeds_below > 0]
         variances = ((np.square(spread.fillna(0)) + WHOLE_EPOCHS) / seeds).reindex(rows.index)
         rise = trend.rising(
             -rows.epochs_least.to_numpy(float), seeds, variances.to_numpy(), seeds - 1,
