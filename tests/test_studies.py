@@ -184,6 +184,17 @@ def test_older_results_of_a_run_do_not_replace_what_is_kept(kept, clone):
     assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
 
 
+def test_stale_results_of_a_run_are_not_kept(kept, clone):
+    shutil.copytree(kept / "runs/full_size", clone / "runs/full_size")
+    archive = clone / "studies/full_size/jobs.tar.xz"
+    archive.unlink()
+    module = clone / "src/ntkcond/steps/spectra.py"
+    module.write_text(module.read_text("utf-8") + "\nANOTHER = 1\n", "utf-8")
+    run(clone, "ntkcond.studies", "keep", "full_size")
+    folders = {name.split("/")[1] for name in members(archive) if name.endswith(".h5")}
+    assert "angles" in folders and "spectra" not in folders
+
+
 def members(archive: Path) -> set[str]:
     with tarfile.open(archive) as tar:
         return set(tar.getnames())

@@ -280,9 +280,7 @@ class Study:
             for job in self._survey(freshness, name)
         }
         for job, freshness in jobs.values():
-            places = [self.run, self.unpacked]
-            if freshness.differences(job):
-                places.reverse()
+            places = [self.unpacked] if freshness.differences(job) else [self.run, self.unpacked]
             archived = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
             if Path(job.outputs[0]).name in self.files:
                 archived = ()
