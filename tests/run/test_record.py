@@ -17,7 +17,7 @@ import pytest
 from ntkcond.plan.config import typed
 from ntkcond.plan.graph import Graph
 from ntkcond.run import record
-from ntkcond.run.files import write_hdf5
+from ntkcond.run.files import write_artefact, write_hdf5
 from workflow import ROOT
 
 MADE_WITH = {"step": "kernel", "settings": {"width": 512}, "inputs": {}, "code": {"a": "b"}}
@@ -116,6 +116,19 @@ def test_the_digest_of_an_input_is_of_its_record_or_else_of_its_content(tmp_path
         record.input_digest("results/absent.h5")
 
 
+def test_the_digest_of_a_table_is_of_its_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = {**MADE_WITH, "code": {"a": "of another version"}}
+    content = hashlib.sha256(b"a,b\n").hexdigest()[:32]
+    for made_with in (MADE_WITH, other):
+        write_artefact({Path("results/a.csv"): b"a,b\n"}, made_with)
+        assert record.input_digest("results/a.csv") == (content, made_with)
+        made_digest = record.input_digest("results/provenance/a.json")[0]
+        assert made_digest == record.digest(made_with)
+    write_artefact({Path("results/a.csv"): b"a,c\n"}, MADE_WITH)
+    assert record.input_digest("results/a.csv")[0] != content
+
+
 def test_a_result_without_a_record_has_none(tmp_path):
     with write_hdf5(tmp_path / "good.h5", MADE_WITH) as file:
         file["x"] = np.zeros(10_000)
@@ -145,7 +158,7 @@ def test_steps_record_what_the_graph_expects(ran, monkeypatch):
     for job in ran.jobs:
         for output in job.outputs:
             made_with = record.read(output)
-            assert made_with == graph.expected(job, lambda path: record.digest(record.read(path)))
+            assert made_with == graph.expected(job, lambda path: record.input_digest(path)[0])
     assert len({record.digest(record.read(job.outputs[0])) for job in ran.jobs}) == len(ran.jobs)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.errors import UserError
-from ntkcond.run.record import digest, files_of, read, upstream
+from ntkcond.run.record import digest, files_of, read, result_digest, upstream
 
 SHOWN = 5  # differences in a line
 LONGEST = 40  # characters of a setting's value
@@ -107,12 +107,13 @@ class Freshness:
         return self._records[path]
 
     def digest_of(self, path: str) -> str:
-        """The digest of the record that a result has, or will have once it is rebuilt."""
+        """The digest of a result that is up to date (`result_digest`); else of the record that it
+        will have once it is rebuilt."""
         job = self.graph.maker_of(path)
         made_with = self.record(path)
         if made_with is None or self.differences(job):
-            made_with = self._expected(job)
-        return digest(made_with)
+            return digest(self._expected(job))
+        return result_digest(self.graph.at(path), made_with)
 
     def _expected(self, job: Job) -> dict:
         """The record that the job's outputs would get today, computed once."""

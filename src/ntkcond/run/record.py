@@ -1,10 +1,12 @@
 """Provenance: what a result was made with, recorded in it by the step that made it.
 
-A record has the step, its settings, for each input file the digest of that file's own record,
-the digests of the modules whose code its numbers depend on, the versions of packages, and the
-format of the files. An HDF5 file keeps it as its attribute `provenance`, an artefact in
-`provenance/{rule}.json` beside its files. As its attribute `upstream` an HDF5 file also keeps the
-records of all results that it was made from: kernels may be gone when somebody asks.
+A record has the step, its settings, a digest of each input file, the digests of the modules whose
+code its numbers depend on, the versions of packages, and the format of the files. The digest of an
+HDF5 input is that of its own record, the digest of a table that of its content: so Snakemake judges
+it, and a table that comes out as it was makes nothing anew. An HDF5 file keeps its record as the
+attribute `provenance`, an artefact in `provenance/{rule}.json` beside its files. As its attribute
+`upstream` an HDF5 file also keeps the records of all results that it was made from: kernels may be
+gone when somebody asks.
 `ntkcond.plan.graph` says what a record should be today.
 
 Read by the Snakefile at every start: nothing beyond the standard library is loaded before it is
@@ -122,11 +124,18 @@ def files_of(path: Path | str) -> dict[str, str]:
         return {}
 
 
+def result_digest(path: Path | str, made_with: dict) -> str:
+    """The digest of a result with this record: of a table its content when it was made, where that
+    is known; else that of the record."""
+    content = files_of(path).get(Path(path).name) if Path(path).suffix == ".csv" else None
+    return content[:32] if content else digest(made_with)
+
+
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
-    """The digest of a result's record, and that record; of any other file, the digest of its
-    content, and None."""
+    """`result_digest` of a result, and its record; of any other file, the digest of its content,
+    and None."""
     made_with = read(path) if is_result(path) else None
-    return (digest(made_with) if made_with else sha256_of(path)[:32]), made_with
+    return (result_digest(path, made_with) if made_with else sha256_of(path)[:32]), made_with
 
 
 def input_name(path: Path | str) -> str:
