@@ -8,7 +8,6 @@ the cores, from results/benchmarks (Snakemake's records) and results/logs.
 """
 
 import argparse
-import contextlib
 import resource
 import statistics
 import subprocess
@@ -39,10 +38,10 @@ def seconds(command: list[str], repeats: int) -> tuple[float, float]:
 def spent(results: Path, cores: int, elapsed: float) -> pd.DataFrame:
     """Core seconds of a run: start-up and work of each rule's jobs, and what was left over."""
     rows = []
-    with contextlib.chdir(results.parent):
-        for path in sorted(costs.RECORDS.rglob("*.tsv")):
-            job = path.relative_to(costs.RECORDS).with_suffix("")
-            rows.append({"rule": job.parts[0], **costs.measures(job.as_posix())})
+    records = results / "benchmarks"
+    for path in sorted(records.rglob("*.tsv")):
+        job = path.relative_to(records).with_suffix("")
+        rows.append({"rule": job.parts[0], **costs.measures(job.as_posix(), results)})
     jobs = pd.DataFrame(rows).assign(jobs=1)
     table = jobs.groupby("rule", sort=False)[["jobs", "wall_s", "startup_s"]].sum()
     table["work_s"] = table.wall_s - table.startup_s

@@ -33,7 +33,6 @@ each run, at the full size of their data sets.
 """,
 )
 
-RECORDS, LOGS = Path("results/benchmarks"), Path("results/logs")
 # by Snakemake, whose looks at CPU time and memory miss most of a job of less than half a second
 SAMPLED = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "peak_memory_mb"}
 # by the job itself, on Linux
@@ -56,9 +55,14 @@ def table(artefacts: list[Path]) -> pd.DataFrame:
 
 def costs(artefact: Path) -> pd.DataFrame:
     """The rows of one artefact."""
-    jobs = dict.fromkeys([*jobs_of(record.read(artefact)), (artefact.stem, artefact.stem)])
+    results = artefact.parents[1]  # of another workflow's module below its prefix
+    made_with = record.read(artefact)
+    jobs = dict.fromkeys([*jobs_of(made_with, results), (artefact.stem, artefact.stem)])
+    rows = [
+        {"rule": rule, "dataset": dataset_of(job), **measures(job, results)} for rule, job in jobs
+    ]
     measured = pd.DataFrame(
-        [{"rule": rule, "dataset": dataset_of(job), **measures(job)} for rule, job in jobs],
+        rows,
         columns=["rule", "dataset", *MEASURES],
     )
     totals = measured.groupby(["rule", "dataset"], sort=False).agg(
@@ -74,13 +78,15 @@ def costs(artefact: Path) -> pd.DataFrame:
     return totals
 
 
-def jobs_of(provenance: dict | None) -> Iterator[tuple[str, str]]:
+def jobs_of(provenance: dict | None, results: Path) -> Iterator[tuple[str, str]]:
     """(rule, job) of all jobs that a result depends on, inputs first; job: the path of its log and
-    record, such as kernel/digits/relu/depth2. A user's own files have none."""
+    record, such as kernel/digits/relu/depth2. A user's own files have none. results: the folder of
+    all results."""
     for option, paths in (provenance or {}).get("inputs", {}).items():
         rule = option.partition("/")[0]
         for path in filter(record.is_result, map(Path, paths)):
-            yield from jobs_of(record.read(path) if path.exists() else None)
+            place = results.parent / path
+            yield from jobs_of(record.read(place) if place.exists() else None, results)
             inner = "/".join(path.with_suffix("").parts[2:])
             yield rule, rule if rule in SPECS else f"{rule}/{inner}"
 
@@ -95,10 +101,11 @@ def _sum(values: pd.Series) -> float:
     return values.sum(min_count=1)  # without records: unknown, not 0
 
 
-def measures(job: str) -> dict[str, float]:
+def measures(job: str, results: Path) -> dict[str, float]:
     """Time and memory of a job, by its log and Snakemake's record; empty without them, as for
     results of another machine."""
-    path, log, values = RECORDS / f"{job}.tsv", LOGS / f"{job}.log", {}
+    path, log = results / f"benchmarks/{job}.tsv", results / f"logs/{job}.log"
+    values = dict[str, float]()
     if path.is_file():
         row = pd.read_csv(path, sep="\t").iloc[-1]
         values = {name: row[column] for column, name in SAMPLED.items()}
