@@ -116,17 +116,23 @@ def test_the_digest_of_an_input_is_of_its_record_or_else_of_its_content(tmp_path
         record.input_digest("results/absent.h5")
 
 
-def test_the_digest_of_a_table_is_of_its_content(tmp_path, monkeypatch):
+def test_the_digest_of_a_table_is_of_its_record_and_its_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = {**MADE_WITH, "code": {"a": "of another version"}}
-    content = hashlib.sha256(b"a,b\n").hexdigest()[:32]
-    for made_with in (MADE_WITH, other):
-        write_artefact({Path("results/a.csv"): b"a,b\n"}, made_with)
-        assert record.input_digest("results/a.csv") == (content, made_with)
-        made_digest = record.input_digest("results/provenance/a.json")[0]
-        assert made_digest == record.digest(made_with)
-    write_artefact({Path("results/a.csv"): b"a,c\n"}, MADE_WITH)
-    assert record.input_digest("results/a.csv")[0] != content
+    digests = []
+    for content, made_with in ((b"a\n", MADE_WITH), (b"a\n", other), (b"b\n", other)):
+        write_artefact({Path("results/a.csv"): content}, made_with)
+        parts = record.digest(made_with), hashlib.sha256(content).hexdigest()[:32]
+        digests.append(" ".join(parts))
+        assert record.input_digest("results/a.csv") == (digests[-1], made_with)
+        assert record.input_digest("results/provenance/a.json") == (parts[0], made_with)
+    first, second, third = digests
+    assert record.agree(first, second) and record.agree(second, third)
+    assert not record.agree(first, third)
+    gone = record.digest(MADE_WITH)  # of a table that is not there its record may be known
+    assert record.agree(first, gone)
+    of_it = [{"inputs": {"fig2": {"results/fig2.csv": entry}}} for entry in (first, gone)]
+    assert record.digest(of_it[0]) == record.digest(of_it[1])
 
 
 def test_a_result_without_a_record_has_none(tmp_path):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ntkcond.plan.graph import Graph, Job
 from ntkcond.run.errors import UserError
-from ntkcond.run.record import digest, files_of, read, result_digest, upstream
+from ntkcond.run.record import agree, digest, files_of, read, result_digest, upstream
 
 SHOWN = 5  # differences in a line
 LONGEST = 40  # characters of a setting's value
@@ -160,17 +160,14 @@ def _compare(before: Mapping, today: Mapping) -> Iterator[Difference]:
     """The entries that differ, of records."""
     old, new = dict(_entries(before)), dict(_entries(today))
     for path in dict.fromkeys([*old, *new]):
-        if old.get(path) != new.get(path):
-            kind, name = path[0], path[-1]
-            if kind in ("code", "inputs"):
-                change = (
-                    "changed" if path in old and path in new else "new" if path in new else "gone"
-                )
-                yield Difference(f"{kind} {name} {change}", name if kind == "inputs" else "", kind)
-            else:
-                yield Difference(
-                    f"{name} {_short(old.get(path))} → {_short(new.get(path))}", kind=kind
-                )
+        kind, name, was, would = path[0], path[-1], old.get(path), new.get(path)
+        if was == would or (kind == "inputs" and was and would and agree(str(was), str(would))):
+            continue
+        if kind in ("code", "inputs"):
+            change = "changed" if path in old and path in new else "new" if path in new else "gone"
+            yield Difference(f"{kind} {name} {change}", name if kind == "inputs" else "", kind)
+        else:
+            yield Difference(f"{name} {_short(was)} → {_short(would)}", kind=kind)
 
 
 def _entries(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:

@@ -1,12 +1,12 @@
 """Provenance: what a result was made with, recorded in it by the step that made it.
 
-A record has the step, its settings, a digest of each input file, the digests of the modules whose
-code its numbers depend on, the versions of packages, and the format of the files. The digest of an
-HDF5 input is that of its own record, the digest of a table that of its content: so Snakemake judges
-it, and a table that comes out as it was makes nothing anew. An HDF5 file keeps its record as the
-attribute `provenance`, an artefact in `provenance/{rule}.json` beside its files. As its attribute
-`upstream` an HDF5 file also keeps the records of all results that it was made from: kernels may be
-gone when somebody asks.
+A record has the step, its settings, for each input file the digest of that file's own record,
+the digests of the modules whose code its numbers depend on, the versions of packages, and the
+format of the files. Of a table it has a digest of the content, too, by which Snakemake judges it:
+one that comes out as it was makes nothing anew. An HDF5 file keeps its record as the attribute
+`provenance`, an artefact in `provenance/{rule}.json` beside its files. As its attribute `upstream`
+an HDF5 file also keeps the records of all results that it was made from: kernels may be gone when
+somebody asks.
 `ntkcond.plan.graph` says what a record should be today.
 
 Read by the Snakefile at every start: nothing beyond the standard library is loaded before it is
@@ -56,9 +56,12 @@ def canonical(value: object) -> Any:
 
 
 def digest(made_with: dict) -> str:
-    """The digest of a record; the order of input files counts."""
+    """The digest of a record; the order of input files counts, their content does not."""
     inputs = made_with.get("inputs", {})
-    ordered = {option: list(paths.items()) for option, paths in inputs.items()}
+    ordered = {
+        option: [(path, entry.partition(" ")[0]) for path, entry in paths.items()]
+        for option, paths in inputs.items()
+    }
     return short_digest({**made_with, "inputs": ordered})
 
 
@@ -125,10 +128,15 @@ def files_of(path: Path | str) -> dict[str, str]:
 
 
 def result_digest(path: Path | str, made_with: dict) -> str:
-    """The digest of a result with this record: of a table its content when it was made, where that
-    is known; else that of the record."""
+    """The digest of a result with this record; behind it that of a table's content when it was
+    made, where that is known."""
     content = files_of(path).get(Path(path).name) if Path(path).suffix == ".csv" else None
-    return content[:32] if content else digest(made_with)
+    return f"{digest(made_with)} {content[:32]}" if content else digest(made_with)
+
+
+def agree(before: str, today: str) -> bool:
+    """Whether two digests are of results that are the same: of equal records or equal content."""
+    return not set(before.split()).isdisjoint(today.split())
 
 
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
