@@ -75,6 +75,7 @@ studies/README
 ```{toctree}
 :hidden:
 :caption: How far to trust it
+docs/setting
 docs/caching
 docs/performance
 docs/scaling
