@@ -184,6 +184,20 @@ def test_older_results_of_a_run_do_not_replace_what_is_kept(kept, clone):
     assert states(clone, "full_size")["full_size", "fig2"][0] == "fresh"
 
 
+def test_a_study_that_cannot_be_kept_whole_ends_with_the_reason(kept, clone):
+    """Snakemake would remove all that is kept after a job that succeeds and leaves a file out."""
+    shutil.copytree(kept / "runs/full_size", clone / "runs/full_size")
+    for path in (clone / "studies/full_size").rglob("*fig2.*"):
+        path.unlink()
+    edit(clone / "runs/full_size/results/provenance/fig2.json", '"format": 1', '"format": 0')
+    done = run(clone, "ntkcond.studies", "keep", "--whole", "full_size", check=False)
+    assert done.returncode == 1
+    assert (
+        "runs/full_size: not all was kept, since some is out of date: fig2: format" in done.stderr
+    )
+    assert run(clone, "ntkcond.studies", "keep", "full_size").returncode == 0
+
+
 def test_stale_results_of_a_run_are_not_kept(kept, clone):
     shutil.copytree(kept / "runs/full_size", clone / "runs/full_size")
     archive = clone / "studies/full_size/jobs.tar.xz"

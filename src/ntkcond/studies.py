@@ -258,10 +258,11 @@ class Study:
         each = all(COMPARED[option] & compared for option in today["inputs"] if option in COMPARED)
         return each and all(row["agrees"] == "True" for row in rows)
 
-    def keep(self) -> None:
+    def keep(self, whole: bool) -> None:
         """Copies checks and artefacts from `run`; adds to the archive what its jobs left so far:
         only what is up to date there replaces what is kept. Raises UserError for an artefact that
-        lacks data sets which the kept one has."""
+        lacks data sets which the kept one has; if `whole`, also where one is not kept at the end.
+        """
         self.unpack()
         whole = self.graph(self.run)
         left_out = missing.left_out(whole)
@@ -305,6 +306,17 @@ class Study:
                 tar.addfile(entry, io.BytesIO(content))
         results = sum(path.endswith(".h5") for path in members)
         print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
+        if whole and any(not (self.folder / name).is_file() for name in self.files):
+            reasons = (
+                reason
+                for _, freshness in jobs.values()
+                for name in self.keeps
+                for reason in freshness.reasons(kept_jobs(freshness.graph, name)[-1])
+            )
+            raise UserError(
+                f"{self.run}: not all was kept, since some is out of date:"
+                f" {next(reasons, 'a file is missing')}. Add to your command --forcerun and its rule"
+            )
 
     def _require_no_less(self, job: Job) -> None:
         """Raises UserError if an artefact lacks data sets which the kept one has."""
@@ -471,7 +483,7 @@ def main(arguments: argparse.Namespace) -> bool:
             RUNS.joinpath("kept").mkdir(parents=True, exist_ok=True)
             with RUNS.joinpath("kept", f"{study.name}.lock").open("w") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)  # rules of a study may keep it at the same time
-                study.keep()
+                study.keep(arguments.whole)
         return True
     rows, lines = table(studies)
     print("\n".join(lines))
@@ -507,6 +519,7 @@ if __name__ == "__main__":
         "command", nargs="?", choices=["states", "keep", "predict"], default="states"
     )
     options.add_argument("names", nargs="*", help="studies; all, if none is named")
+    options.add_argument("--whole", action="store_true", help="keep all, or end with an error")
     options.add_argument(
         "--write",
         action="store_true",

@@ -123,7 +123,7 @@ def test_the_digest_of_a_table_is_of_its_record_and_its_content(tmp_path, monkey
     for content, made_with in ((b"a\n", MADE_WITH), (b"a\n", other), (b"b\n", other)):
         write_artefact({Path("results/a.csv"): content}, made_with)
         parts = record.digest(made_with), hashlib.sha256(content).hexdigest()[:32]
-        digests.append(" ".join(parts))
+        digests.append(", content ".join(parts))
         assert record.input_digest("results/a.csv") == (digests[-1], made_with)
         assert record.input_digest("results/provenance/a.json") == (parts[0], made_with)
     first, second, third = digests
@@ -133,6 +133,8 @@ def test_the_digest_of_a_table_is_of_its_record_and_its_content(tmp_path, monkey
     assert record.agree(first, gone)
     of_it = [{"inputs": {"fig2": {"results/fig2.csv": entry}}} for entry in (first, gone)]
     assert record.digest(of_it[0]) == record.digest(of_it[1])
+    folders = [{"inputs": {"corpus": {"folder": f"8 files, {end}"}}} for end in ("one", "two")]
+    assert record.digest(folders[0]) != record.digest(folders[1])
 
 
 def test_a_result_without_a_record_has_none(tmp_path):

@@ -24,6 +24,7 @@ from ntkcond.run.digests import code_digests, package_versions, sha256_of
 from ntkcond.run.seal import is_whole
 
 FORMAT = 1  # raised whenever `ntkcond.run.files` writes or reads values otherwise
+CONTENT = ", content "  # between the digests of a table's record and of its content
 RESULTS = "results"  # files below it are made by steps; others come from outside
 
 
@@ -59,7 +60,7 @@ def digest(made_with: dict) -> str:
     """The digest of a record; the order of input files counts, their content does not."""
     inputs = made_with.get("inputs", {})
     ordered = {
-        option: [(path, entry.partition(" ")[0]) for path, entry in paths.items()]
+        option: [(path, entry.partition(CONTENT)[0]) for path, entry in paths.items()]
         for option, paths in inputs.items()
     }
     return short_digest({**made_with, "inputs": ordered})
@@ -131,12 +132,12 @@ def result_digest(path: Path | str, made_with: dict) -> str:
     """The digest of a result with this record; behind it that of a table's content when it was
     made, where that is known."""
     content = files_of(path).get(Path(path).name) if Path(path).suffix == ".csv" else None
-    return f"{digest(made_with)} {content[:32]}" if content else digest(made_with)
+    return f"{digest(made_with)}{CONTENT}{content[:32]}" if content else digest(made_with)
 
 
 def agree(before: str, today: str) -> bool:
     """Whether two digests are of results that are the same: of equal records or equal content."""
-    return not set(before.split()).isdisjoint(today.split())
+    return not set(before.split(CONTENT)).isdisjoint(today.split(CONTENT))
 
 
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
