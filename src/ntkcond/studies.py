@@ -315,7 +315,7 @@ class Study:
             )
             raise UserError(
                 f"{self.run}: not all was kept, since some is out of date:"
-                f" {next(reasons, 'a file is missing')}. Add to your command --forcerun and its rule"
+                f" {next(reasons, 'a file is missing')}. Add --forcerun and its rule"
             )
 
     def _require_no_less(self, job: Job) -> None:
