@@ -526,6 +526,6 @@ if __name__ == "__main__":
         help="the states into studies/README.md and the pages that show kept figures",
     )
     try:
-        sys.exit(0 if main(options.parse_args()) else 3)
+        sys.exit(0 if main(options.parse_intermixed_args()) else 3)
     except UserError as error:
         sys.exit(f"ntkcond: {error}")
