@@ -225,6 +225,16 @@ def test_nothing_kept_is_lost_where_raw_files_are_missing(tmp_path):
     assert members(archive) == before
 
 
+def test_a_kept_figure_lacks_only_data_sets_that_it_would_show(tmp_path, monkeypatch):
+    """Claims take tables of many figures."""
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    shutil.copytree(ROOT / "studies/full_size", tmp_path / "studies/full_size")
+    graph = Study("full_size").freshness.graph
+    assert graph.left_out["fig2"] == ["svhn"]
+    assert not any(names for figure, names in graph.left_out.items() if figure != "fig2")
+
+
 def test_a_figure_of_fewer_data_sets_does_not_replace_the_kept_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study, job = Study("small"), Job("fig3", {}, ("results/fig3.csv",))

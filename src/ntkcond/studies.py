@@ -91,8 +91,9 @@ class Study:
         for artefact in self.keeps:
             made_with = read(graph.at(f"results/{artefact}.csv")) or {}
             lacked = made_with.get("settings", {}).get("about", {}).get("missing", [])
-            for figure in graph.lists(artefact) if lacked else ():
-                left_out[figure] = [name for name in lacked if missing.lacking(graph, name)]
+            for figure in graph.lists(artefact):
+                names = [name for name in lacked if name in graph.config.figures[figure]]
+                left_out[figure] = [name for name in names if missing.lacking(graph, name)]
         return graph.without(left_out)
 
     @functools.cached_property
