@@ -265,10 +265,10 @@ class Study:
         lacks data sets which the kept one has; if `whole`, also where one is not kept at the end.
         """
         self.unpack()
-        whole = self.graph(self.run)
-        left_out = missing.left_out(whole)
-        # of data sets that are not here now, what is kept stays
-        graphs = [whole, whole.without(left_out)] if left_out else [whole]
+        graphs = [self.graph(self.run)]
+        if left_out := missing.left_out(graphs[0]):
+            # of data sets that are not here now, what is kept stays
+            graphs.append(graphs[0].without(left_out))
         made = {
             path: path.relative_to(self.run)
             for path in self.run.glob("checks/**/*.*")
@@ -308,12 +308,9 @@ class Study:
         results = sum(path.endswith(".h5") for path in members)
         print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
         if whole and any(not (self.folder / name).is_file() for name in self.files):
-            reasons = (
-                reason
-                for _, freshness in jobs.values()
-                for name in self.keeps
-                for reason in freshness.reasons(kept_jobs(freshness.graph, name)[-1])
-            )
+            freshness = Freshness(graphs[-1])
+            last = (kept_jobs(freshness.graph, name)[-1] for name in self.keeps)
+            reasons = iter(freshness.reasons(*last))
             raise UserError(
                 f"{self.run}: not all was kept, since some is out of date:"
                 f" {next(reasons, 'a file is missing')}. Add --forcerun and its rule"
