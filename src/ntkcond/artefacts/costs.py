@@ -61,10 +61,7 @@ def costs(artefact: Path) -> pd.DataFrame:
     rows = [
         {"rule": rule, "dataset": dataset_of(job), **measures(job, results)} for rule, job in jobs
     ]
-    measured = pd.DataFrame(
-        rows,
-        columns=["rule", "dataset", *MEASURES],
-    )
+    measured = pd.DataFrame(rows, columns=["rule", "dataset", *MEASURES])
     totals = measured.groupby(["rule", "dataset"], sort=False).agg(
         jobs=("rule", "size"),
         jobs_measured=("wall_s", "count"),

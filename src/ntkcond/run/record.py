@@ -136,8 +136,12 @@ def result_digest(path: Path | str, made_with: dict) -> str:
 
 
 def agree(before: str, today: str) -> bool:
-    """Whether two digests are of results that are the same: of equal records or equal content."""
-    return not set(before.split(CONTENT)).isdisjoint(today.split(CONTENT))
+    """Whether two digests are of the same result: of equal content where both have it, else of
+    equal records."""
+    (record_before, _, old), (record_today, _, new) = (
+        digests.partition(CONTENT) for digests in (before, today)
+    )
+    return old == new if old and new else record_before == record_today
 
 
 def input_digest(path: Path | str) -> tuple[str, dict | None]:
