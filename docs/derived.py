@@ -76,7 +76,6 @@ def of_when() -> Iterator[tuple[str, Value]]:
     yield "tenth layer, power", 100 * tenth.power
     yield "speech, L = 20 to 30", (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
-    yield "speech, lowest", steps.loc["librispeech"].kappa_mean.idxmin()
     ratios = table("studies/when/fig_lambda_min")
     square = ratios[ratios.width == ratios.n].groupby(["dataset", "depth"]).ratio_mean
     few = square.agg(["min", "max"])

@@ -1,4 +1,4 @@
-"""What runs again after which change: each line of docs/caching.md, tried."""
+"""What runs again after which change: each line of docs/rebuilds.md, tried."""
 
 import ast
 import json
@@ -28,13 +28,13 @@ from workflow import MADE, ROOT, SMALL, copy_of_the_project, planned, snakemake,
 
 
 def documented() -> dict[str, str]:
-    """{change: what runs because of it} of the tables in docs/caching.md."""
-    page = (ROOT / "docs/caching.md").read_text("utf-8").partition("## The tables")[2]
+    """{change: what runs because of it} of the tables in docs/rebuilds.md."""
+    page = (ROOT / "docs/rebuilds.md").read_text("utf-8")
     table = {}
     for change, runs in re.findall(r"^\| (.+?) \| (.+?) \|$", page, re.M):
         if change == "you change":
             continue
-        assert change not in table, f"docs/caching.md has two lines for: {change}"
+        assert change not in table, f"docs/rebuilds.md has two lines for: {change}"
         table[change] = runs
     return table
 
@@ -584,7 +584,7 @@ def test_versions_of_numpy_h5py_and_pandas_are_in_the_records_of_their_users(fin
 def test_every_line_of_the_page_is_tried_and_every_module_is_on_it():
     lines = {line for line in documented() if not line.startswith("numpy, h5py")}
     assert lines == set(CHANGES)
-    page = (ROOT / "docs/caching.md").read_text("utf-8")
+    page = (ROOT / "docs/rebuilds.md").read_text("utf-8")
     used = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
     named_together = {
         *NO_NUMBERS, *NOT_USED, "predict.py", "studies.py", "why.py", "datasets/digits.py",

@@ -83,7 +83,7 @@ def test_an_activation(project):
 
 
 def test_the_page_of_caching_survives_them(project, monkeypatch):
-    """An added activation and figure: docs/caching.md still says what runs."""
+    """An added activation and figure: docs/rebuilds.md still says what runs."""
     monkeypatch.setitem(ACTIVATIONS, "silu", ACTIVATIONS["gelu"])  # for `expected`
     follow(project, "A figure")
     follow(project, "An activation")

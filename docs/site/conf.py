@@ -68,7 +68,6 @@ docs/claims
 docs/training
 docs/when
 docs/speed
-docs/speech
 studies/README
 ```
 
@@ -77,6 +76,7 @@ studies/README
 :caption: How far to trust it
 docs/setting
 docs/caching
+docs/rebuilds
 docs/performance
 docs/scaling
 docs/measured/README

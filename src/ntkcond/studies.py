@@ -496,7 +496,7 @@ def main(arguments: argparse.Namespace) -> bool:
 
 
 def with_states(page: Path, rows: Mapping[tuple[str, str], str]) -> str:
-    """A page with the state of each kept figure that it shows."""
+    """A page with the state of each kept figure that it shows, unless that is fresh."""
 
     def stated(match: re.Match) -> str:
         place = os.path.relpath(FOLDER / "README.md", page.parent)
@@ -504,7 +504,7 @@ def with_states(page: Path, rows: Mapping[tuple[str, str], str]) -> str:
             return match[0]
         state = rows[match[2], match[3]]
         said = f"*This figure is {state}: [what that means]({place}#what-is-up-to-date).*"
-        return f"{match[1]}{said}{match[5]}"
+        return f"{match[1]}{'' if state == FRESH else said}{match[5]}"
 
     return STATE.sub(stated, page.read_text("utf-8"))
 
