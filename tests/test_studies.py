@@ -15,6 +15,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan.graph import Job
 from ntkcond.run.errors import UserError
 from ntkcond.studies import Study
@@ -233,6 +234,28 @@ def test_a_kept_figure_lacks_only_data_sets_that_it_would_show(tmp_path, monkeyp
     graph = Study("full_size").freshness.graph
     assert graph.left_out["fig2"] == ["svhn"]
     assert not any(names for figure, names in graph.left_out.items() if figure != "fig2")
+
+
+def test_a_data_set_that_is_not_here_is_made_only_for_what_has_it(tmp_path, monkeypatch):
+    """Nothing is kept yet, and a set is missing: its jobs would fail, and the others be lost."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "studies/small"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "studies/small/config.yaml", folder)
+    raw = SOURCES["mnist"].raw_files
+    for file in (tmp_path / "data" / name for name in raw):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+    def has_jobs_of(name: str) -> bool:
+        return any(f"/{name}/" in path for path in Study("small").job_files)
+
+    assert has_jobs_of("mnist") and not has_jobs_of("svhn")
+    (folder / "claims.csv").touch()
+    record = {"settings": {"about": {"missing": ["fashion_mnist"]}}}
+    (folder / "provenance").mkdir()
+    (folder / "provenance/claims.json").write_text(json.dumps({"record": record}), "utf-8")
+    assert has_jobs_of("svhn") and not has_jobs_of("fashion_mnist")
 
 
 def test_a_figure_of_fewer_data_sets_does_not_replace_the_kept_one(tmp_path, monkeypatch):

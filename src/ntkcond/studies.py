@@ -25,7 +25,8 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ntkcond.jobs.kinds import require_known
@@ -86,14 +87,14 @@ class Study:
         return Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
 
     def _without_missing(self, graph: Graph) -> Graph:
-        """Without data sets that kept figures lack, and that are not here now."""
-        left_out: dict[str, list[str]] = {}
+        """Without data sets that are not here now, unless a kept figure has them."""
+        left_out = missing.left_out(graph)
         for artefact in self.keeps:
-            made_with = read(graph.at(f"results/{artefact}.csv")) or {}
-            lacked = made_with.get("settings", {}).get("about", {}).get("missing", [])
-            for figure in graph.lists(artefact):
-                names = [name for name in lacked if name in graph.config.figures[figure]]
-                left_out[figure] = [name for name in names if missing.lacking(graph, name)]
+            if made_with := read(graph.at(f"results/{artefact}.csv")):
+                lacked = made_with["settings"].get("about", {}).get("missing", [])
+                tables = {job.artefact for job in graph.upstream(graph.job(artefact))} - {""}
+                for figure in left_out.keys() & set(chain(*map(graph.lists, tables))):
+                    left_out[figure] = [name for name in left_out[figure] if name in lacked]
         return graph.without(left_out)
 
     @functools.cached_property
@@ -105,12 +106,11 @@ class Study:
     @functools.cached_property
     def jobs(self) -> list[Job]:
         """The jobs of all artefacts that are kept."""
-        freshness = self.freshness
-        return _all(job for name in self.keeps for job in self._survey(freshness, name))
+        return self.freshness.survey(*self._last(self.freshness.graph))
 
-    @staticmethod
-    def _survey(freshness: Freshness, artefact: str) -> list[Job]:
-        return freshness.survey(kept_jobs(freshness.graph, artefact)[-1])
+    def _last(self, graph: Graph) -> list[Job]:
+        """Of each artefact the last job."""
+        return [kept_jobs(graph, name)[-1] for name in self.keeps]
 
     @functools.cached_property
     def files(self) -> list[str]:
@@ -187,9 +187,9 @@ class Study:
     @property
     def samples(self) -> list[str]:
         """Files of samples that jobs need which are still to run."""
-        takes = {path for job in self.jobs if not self.fresh(job) for path in _inputs(job)}
-        made = (self.run / path for path in sorted(takes) if path.startswith("results/datasets/"))
-        return [str(path) for path in made]
+        to_run = (job for job in self.jobs if not self.fresh(job))
+        takes = {path for job in to_run for path in chain(*job.inputs.values())}
+        return [str(self.run / p) for p in sorted(takes) if p.startswith("results/datasets/")]
 
     @property
     def made(self) -> list[str]:
@@ -278,8 +278,7 @@ class Study:
         jobs = {
             job.outputs: (job, freshness)
             for freshness in map(Freshness, graphs)
-            for name in self.keeps
-            for job in self._survey(freshness, name)
+            for job in freshness.survey(*self._last(freshness.graph))
         }
         for job, freshness in jobs.values():
             places = [self.unpacked] if freshness.differences(job) else [self.run, self.unpacked]
@@ -309,8 +308,7 @@ class Study:
         print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
         if whole and any(not (self.folder / name).is_file() for name in self.files):
             freshness = Freshness(graphs[-1])
-            last = (kept_jobs(freshness.graph, name)[-1] for name in self.keeps)
-            reasons = iter(freshness.reasons(*last))
+            reasons = iter(freshness.reasons(*self._last(freshness.graph)))
             raise UserError(
                 f"{self.run}: not all was kept, since some is out of date:"
                 f" {next(reasons, 'a file is missing')}. Add --forcerun and its rule"
@@ -336,8 +334,7 @@ class Study:
         graph = self.graph(self.run)
         left_out = missing.left_out(graph)
         freshness = Freshness(graph.without(left_out))
-        last = (kept_jobs(freshness.graph, name)[-1] for name in self.keeps)
-        jobs = _all(job for target in last for job in freshness.running(target))
+        jobs = freshness.running(*self._last(freshness.graph))
         if not jobs:
             print(f"{self.name}: all is kept and up to date")
             return
@@ -397,16 +394,6 @@ def _is_checked(job: Job, difference: Difference) -> bool:
 def all_names() -> list[str]:
     """The studies of the project."""
     return sorted(path.parent.name for path in FOLDER.glob("*/config.yaml"))
-
-
-def _all(jobs: Iterable[Job]) -> list[Job]:
-    """Each once, inputs first."""
-    return list({job.outputs: job for job in jobs}.values())
-
-
-def _inputs(job: Job) -> Iterator[str]:
-    for paths in job.inputs.values():
-        yield from paths
 
 
 def _is_small(job: Job) -> bool:
@@ -498,13 +485,12 @@ def main(arguments: argparse.Namespace) -> bool:
 def with_states(page: Path, rows: Mapping[tuple[str, str], str]) -> str:
     """A page with the state of each kept figure that it shows, unless that is fresh."""
 
+    place = os.path.relpath(FOLDER / "README.md", page.parent)
+
     def stated(match: re.Match) -> str:
-        place = os.path.relpath(FOLDER / "README.md", page.parent)
-        if (match[2], match[3]) not in rows:
-            return match[0]
-        state = rows[match[2], match[3]]
+        state = rows.get((match[2], match[3]))
         said = f"*This figure is {state}: [what that means]({place}#what-is-up-to-date).*"
-        return f"{match[1]}{'' if state == FRESH else said}{match[5]}"
+        return f"{match[1]}{'' if state == FRESH else said}{match[5]}" if state else match[0]
 
     return STATE.sub(stated, page.read_text("utf-8"))
 

@@ -25,12 +25,6 @@ def test_every_step_has_a_job_module_and_every_job_module_its_step():
     assert STEPS.keys() == {name.rpartition(".")[2] for name in RUN} - NO_RULE
 
 
-def test_inputs_come_first():
-    names = list(STEPS)
-    for name, step in STEPS.items():
-        assert all(names.index(taken) < names.index(name) for taken in step.takes)
-
-
 @pytest.mark.parametrize("name", STEPS)
 def test_all_that_a_job_module_says_is_read(name):
     """A misspelt name would be passed over."""

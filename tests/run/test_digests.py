@@ -4,10 +4,8 @@ import ast
 import contextlib
 import hashlib
 import importlib
-import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -439,32 +437,3 @@ def test_of_a_small_file_the_answer_is_not_remembered(tmp_path):
     assert not memory.exists()
     assert Remembered(memory, "size", lambda p: str(len(p.read_bytes())), from_size=5)(path) == "5"
     assert memory.exists()
-
-
-def test_what_is_remembered_is_what_is_parsed(tmp_path):
-    """By a process each; a memory that is damaged, or of other code, changes no digest."""
-    memory = tmp_path / "modules.json"
-    ask = (
-        "import sys, json; from pathlib import Path; from ntkcond.run import digests;"
-        "parsed = []; parse = digests._parse;"
-        "digests._parse = lambda *a: parsed.append(a[1]) or parse(*a);"
-        f"digests.remember(Path({str(memory)!r}));"
-        "modules = ('ntkcond.steps.sweep', 'ntkcond.artefacts.fig2:drawing');"
-        "said = [digests.code_digests(*modules), digests.imported_modules(*modules)];"
-        "print(json.dumps([len(parsed), said]))"
-    )
-
-    def answer() -> tuple[int, list]:
-        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
-        return tuple(json.loads(done.stdout))
-
-    parsed, said = answer()
-    assert parsed > 20
-    assert answer() == (0, said)
-    memory.write_text(memory.read_text("utf-8")[:-10], "utf-8")
-    assert answer() == (parsed, said)
-    known = json.loads(memory.read_text("utf-8"))
-    memory.write_text(json.dumps({f"{key[:-1]}x": value for key, value in known.items()}), "utf-8")
-    assert answer() == (parsed, said)
-    memory.write_text("[1]", "utf-8")
-    assert answer() == (parsed, said)

@@ -52,8 +52,7 @@ rule corpus:
         "corpus {wildcards.dataset}"
     shell:
         "python -m ntkcond.steps.corpus {params.settings:q}"
-        " --data-dir {params.data_dir:q} {params.mirrors}"
-        " --output {output} --log {log}"
+        " --data-dir {params.data_dir:q} {params.mirrors} --output {output} --log {log}"
 
 
 rule dataset:

@@ -27,8 +27,7 @@ rule kernel:
         "kernel {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
         "python -m ntkcond.steps.kernel --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule spectrum:
@@ -60,8 +59,7 @@ rule spectrum:
         "spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
         "python -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule closest_pair:
@@ -88,8 +86,7 @@ rule closest_pair:
         "closest_pair {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
         "python -m ntkcond.steps.closest_pair --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule sweep:
@@ -116,8 +113,7 @@ rule sweep:
         "sweep {wildcards.sweep} {wildcards.dataset} {wildcards.network}"
     shell:
         "python -m ntkcond.steps.sweep --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule variant:
@@ -143,8 +139,7 @@ rule variant:
         "variant {wildcards.dataset}"
     shell:
         "python -m ntkcond.steps.variant --dataset {input.dataset} {params.settings:q}"
-        " --threads {threads}"
-        " --output {output} --log {log}"
+        " --threads {threads} --output {output} --log {log}"
 
 
 rule architecture:

@@ -54,8 +54,7 @@ rule descent:
         "descent {wildcards.dataset} width{wildcards.width}"
     shell:
         "python -m ntkcond.steps.descent --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule speed:
@@ -82,5 +81,4 @@ rule speed:
         "speed {wildcards.dataset} {wildcards.loss} width{wildcards.width}"
     shell:
         "python -m ntkcond.steps.speed --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} --threads {threads}"
-        " --output {output} --log {log}"
+        " --device {params.device} --threads {threads} --output {output} --log {log}"

@@ -68,16 +68,18 @@ def known(must: str, words: Iterable[str]) -> Kind:
     return Kind(must, {"enum": list(words)}, lambda value: isinstance(value, str), typed)
 
 
-def either(must: str, word: str, *others: Kind) -> Kind:
-    """A word, or a value of one of the other kinds."""
+def word(text: str) -> Kind:
+    return Kind(text, {"const": text}, lambda value: value == text)
 
-    def allows(value: Any) -> bool:
-        return value == word or any(kind.allows(value) for kind in others)
+
+def either(must: str, *kinds: Kind) -> Kind:
+    """A value of the first of these kinds that allows it."""
 
     def typed(value: Any, where: str) -> Any:
-        return next((kind.typed(value, where) for kind in others if kind.allows(value)), value)
+        return next(kind for kind in kinds if kind.allows(value)).typed(value, where)
 
-    return Kind(must, {"anyOf": [{"const": word}, *(k.schema for k in others)]}, allows, typed)
+    schema = {"anyOf": [kind.schema for kind in kinds]}
+    return Kind(must, schema, lambda value: any(kind.allows(value) for kind in kinds), typed)
 
 
 def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool = False) -> Kind:
@@ -95,23 +97,6 @@ def list_of(item: Kind, must: str, least: int = 1, most: int = 10**6, same: bool
     return Kind(must, schema, allows, typed)
 
 
-def by_number(number: Kind, item: Kind, or_must: str) -> Kind:
-    """A value of one kind, or one for each of some numbers from 1 on."""
-    entries = {"patternProperties": {"^[1-9][0-9]*$": item.schema}, "additionalProperties": False}
-    schema = {"anyOf": [item.schema, {"type": "object", "minProperties": 1, **entries}]}
-
-    def allows(value: Any) -> bool:
-        return item.allows(value) or (isinstance(value, dict) and len(value) > 0)
-
-    def typed(value: Any, where: str) -> Any:
-        if not isinstance(value, dict):
-            return item.typed(value, where)
-        keys = [number.check(key, where) for key in value]
-        return {key: item.check(value[key], f"{where}.{key}") for key in keys}
-
-    return Kind(item.must + or_must, schema, allows, typed)
-
-
 def mapping(name: Kind, item: Kind, must: str, least: int = 0) -> Kind:
     """From names to values of one kind."""
 
@@ -122,6 +107,13 @@ def mapping(name: Kind, item: Kind, must: str, least: int = 0) -> Kind:
     entries = {"propertyNames": name.schema, "additionalProperties": item.schema}
     schema = {"type": "object", "minProperties": least, **entries}
     return Kind(must, schema, lambda value: isinstance(value, dict) and len(value) >= least, typed)
+
+
+def by_number(number: Kind, item: Kind) -> Kind:
+    """From some numbers from 1 on to values of one kind."""
+    entries = {"patternProperties": {"^[1-9][0-9]*$": item.schema}, "additionalProperties": False}
+    schema = {"type": "object", "minProperties": 1, **entries}
+    return dataclasses.replace(mapping(number, item, "", least=1), schema=schema)
 
 
 def record(of: Any, partial: bool = False, one_of: tuple[str, ...] = ()) -> Kind:

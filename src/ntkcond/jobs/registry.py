@@ -1,6 +1,5 @@
 """Every computing step, by its name: from each module in this folder that has a path."""
 
-import graphlib
 import importlib
 from dataclasses import fields
 from pathlib import Path
@@ -11,13 +10,11 @@ from ntkcond.jobs.step import Step
 def _steps() -> dict[str, Step]:
     modules = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     named = {name: vars(importlib.import_module(f"ntkcond.jobs.{name}")) for name in modules}
-    steps = {
+    return {
         name: Step(**{f.name: values[f.name] for f in fields(Step) if f.name in values})
         for name, values in named.items()
         if "path" in values
     }
-    order = graphlib.TopologicalSorter({name: step.takes for name, step in steps.items()})
-    return {name: steps[name] for name in order.static_order()}
 
 
-STEPS = _steps()  # inputs first
+STEPS = _steps()

@@ -23,9 +23,10 @@ Words: TypeAlias = Sequence[str]
 Rates: TypeAlias = Numbers | Mapping[int, Numbers]
 
 FROM_0, FROM_1, FROM_2 = whole(0), whole(1), whole(2)
-COUNT = kinds.either("a whole number from 2 on, or all; at most 10⁹", "all", FROM_2)
+ALL = kinds.word("all")
+COUNT = kinds.either("a whole number from 2 on, or all; at most 10⁹", ALL, FROM_2)
 _SAMPLES = "a whole number from 2 to 10⁹, all, or a list of different ones, such as [512, all]"
-SAMPLES = kinds.either(_SAMPLES, "all", FROM_2, list_of(COUNT, _SAMPLES))
+SAMPLES = kinds.either(_SAMPLES, ALL, FROM_2, list_of(COUNT, _SAMPLES))
 RANKS = whole(1, 10**5, "a whole number of MPI ranks, from 1 to 100000")
 SEED = whole(0, 2**32 - 1, "a whole number from 0 to 2³² − 1")
 _MANY = "a list of different whole numbers from 0 on, at least one, such as [1, 32]"
@@ -40,20 +41,15 @@ LOSS = number("a training loss; 0: train all epochs", 0)
 MINUTES = number("a number from 0 on; 0 is each epoch", 0)
 ABOVE_0 = number("a number above 0, such as 0.001 or 1.0e-3, at most 10³⁰", math.ulp(0))
 NUMBERS = list_of(ABOVE_0, "a list of different numbers above 0, at least one, such as [0.5, 1, 2]")
-RATES = kinds.by_number(FROM_1, NUMBERS, "; or such a list for each depth: {1: [64], 3: [32]}")
+_RATES = f"{NUMBERS.must}; or such a list for each depth: {{1: [64], 3: [32]}}"
+RATES = kinds.either(_RATES, NUMBERS, kinds.by_number(FROM_1, NUMBERS))
 FINITE = number("a number", -sys.float_info.max, sys.float_info.max)
 INTERVAL = list_of(FINITE, "an interval, such as [-1, 1]", 2, 2, same=True)
 REFUSE = choice("refuse", "skip")
 # `ntkcond.networks.architectures` has them; steps that read this would depend on its code.
 ARCHITECTURES = (
-    "plain",
-    "biases",
-    "residual",
-    "residual_linear",
-    "normalised",
-    "convolutional",
-    "transformer",
-)
+    "plain", "biases", "residual", "residual_linear", "normalised", "convolutional", "transformer",
+)  # fmt: skip
 NETWORKS = list_of(choice(*ARCHITECTURES), "a list of networks, each named once", least=0)
 SOURCE = text("the name of a data set that ntkcond knows")
 SUBSET = text("a folder of a corpus, such as dev-clean", "[A-Za-z0-9_-]+")

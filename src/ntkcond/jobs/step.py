@@ -92,11 +92,6 @@ class Step:
     def wildcards(self) -> list[str]:
         return re.findall(r"{(\w+)}", self.path)
 
-    @functools.cached_property
-    def regex(self) -> re.Pattern[str]:
-        """The path with wildcards as groups."""
-        return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.path)))
-
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
     """The settings of a network, and its seeds."""

@@ -26,7 +26,7 @@ def about(graph: Graph, name: str) -> dict:
     with versions of packages and the digest of its code; left_out: what each figure lacks."""
     artefact = graph.job(name)
     last = graph.artefact(name)[-1]
-    jobs = list(graph.upstream(last))
+    jobs = graph.upstream(last)
     return {
         "name": name,
         "caption": SPECS[name].caption,

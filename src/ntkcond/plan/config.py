@@ -111,7 +111,11 @@ def complete(config: dict, from_default: bool = False) -> None:
     for key in config:
         config[key] = _in_types_of_yaml(config[key], [key])
     if from_default:
-        _fill(config, yaml.safe_load(DEFAULT.read_text("utf-8")))
+        from snakemake.utils import update_config
+
+        given = dict(config)
+        config |= yaml.safe_load(DEFAULT.read_text("utf-8"))
+        update_config(config, given)
     _remove_null(config)
 
 
@@ -126,13 +130,6 @@ def _in_types_of_yaml(value: object, keys: list) -> object:
     if isinstance(value, dict):
         return {key: _in_types_of_yaml(entry, [*keys, key]) for key, entry in value.items()}
     return value
-
-
-def _fill(config: dict, defaults: dict) -> None:
-    for key, value in defaults.items():
-        present = config.setdefault(key, value)
-        if isinstance(value, dict) and isinstance(present, dict):
-            _fill(present, value)
 
 
 def _remove_null(config: dict) -> None:

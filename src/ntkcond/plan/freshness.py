@@ -5,6 +5,7 @@ metadata, results that travelled, files made by hand. A file's record (`ntkcond.
 compared with the one that it would get today, and so are those of all that it was made of.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -31,36 +32,28 @@ class Freshness:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._records: dict[str, dict | None] = {}
-        self._today: dict[Job, dict] = {}
-        self._differences: dict[Job, list[Difference]] = {}
         self._gone: dict[str, dict] = {}
+        self._surveyed: set[str] = set()
+        self.record = functools.cache(self._read)
+        self.differences = functools.cache(self._compare)
+        self._today = functools.cache(self._expected)
 
-    def survey(self, target: Job) -> list[Job]:
-        """The job and all upstream, inputs first; reads their records, and those of files that are
-        gone."""
-        jobs = list(self.graph.upstream(target))
+    def survey(self, *targets: Job) -> list[Job]:
+        """These jobs and all upstream, inputs first; reads their records, and those of files that
+        are gone."""
+        jobs = self.graph.upstream(*targets)
         for job in reversed(jobs):
             path = job.outputs[-1]
-            if path not in self._records and path.endswith(".h5") and self.record(path):
+            if path not in self._surveyed and path.endswith(".h5") and self.record(path):
                 self._gone |= upstream(self.graph.at(path))
+            self._surveyed.add(path)
         return jobs
 
-    def differences(self, job: Job) -> list[Difference]:
-        """Why the job's outputs are out of date: empty where they are as they should be, or all
-        missing."""
-        if job not in self._differences:
-            self._differences[job] = []  # an artefact's own files are no inputs of it
-            self._differences[job] = self._compare(job)
-        return self._differences[job]
-
-    def running(self, target: Job) -> list[Job]:
-        """The jobs that bring the target up to date, inputs first. As in Snakemake, a missing file
+    def running(self, *targets: Job) -> list[Job]:
+        """The jobs that bring the targets up to date, inputs first. As in Snakemake, a missing file
         counts where a job that runs takes it, and nowhere else."""
-        graph = self.graph
-        jobs = list(graph.upstream(target))
-        to_run, wanted = [], {target}
-        for job in reversed(jobs):
+        graph, to_run, wanted = self.graph, [], set(targets)
+        for job in reversed(graph.upstream(*targets)):
             there = all(graph.at(path).exists() for path in job.outputs)
             if job in wanted and (not there or self.differences(job)):
                 to_run.append(job)
@@ -82,7 +75,7 @@ class Freshness:
     def reasons(self, *targets: Job) -> list[str]:
         """What differs for these and all upstream, a line for each rule and difference; of a job
         that differs only since its inputs do, nothing."""
-        by_job = {up: self.differences(up) for job in targets for up in self.survey(job)}
+        by_job = {job: self.differences(job) for job in self.survey(*targets)}
         stale = {
             output for up, differences in by_job.items() if differences for output in up.outputs
         }
@@ -96,40 +89,37 @@ class Freshness:
             for (rule, words), count in groups.items()
         ]
 
-    def record(self, path: str) -> dict | None:
-        """The record in a result, read once."""
-        if path not in self._records:
-            place = self.graph.at(path)
-            there = place.exists()
-            self._records[path] = (
-                read(place, self.graph.is_whole) if there else self._gone.get(path)
-            )
-        return self._records[path]
+    def _read(self, path: str) -> dict | None:
+        """The record in a result."""
+        place = self.graph.at(path)
+        return read(place, self.graph.is_whole) if place.exists() else self._gone.get(path)
 
     def digest_of(self, path: str) -> str:
         """The digest of a result that is up to date (`result_digest`); else of the record that it
         will have once it is rebuilt."""
-        job = self.graph.maker_of(path)
+        job = self.graph.maker(path)
+        assert job, f"no rule makes {path}"
         made_with = self.record(job.outputs[-1])  # a table may be gone: its provenance has its sum
         if made_with is None or self.differences(job):
-            return digest(self._expected(job))
+            return digest(self._today(job))
         return result_digest(self.graph.at(path), made_with)
 
     def _expected(self, job: Job) -> dict:
-        """The record that the job's outputs would get today, computed once."""
-        if job not in self._today:
-            self._today[job] = self.graph.expected(job, self.digest_of)
-            before = self.record(job.outputs[-1])
-            if job.folder and not job.folder.exists() and before:  # nobody can tell
-                self._today[job]["inputs"] |= before["inputs"]
-        return self._today[job]
+        """The record that the job's outputs would get today."""
+        today = self.graph.expected(job, self.digest_of)
+        before = self.record(job.outputs[-1])
+        if job.folder and not job.folder.exists() and before:  # nobody can tell
+            today["inputs"] |= before["inputs"]
+        return today
 
     def _compare(self, job: Job) -> list[Difference]:
+        """Why the job's outputs are out of date: empty where they are as they should be, or all
+        missing."""
         outputs = [path for path in job.outputs if self.graph.at(path).exists()]
         before = self.record(job.outputs[-1])
         if not outputs and not before:
             return []
-        today = self._expected(job)
+        today = self._today(job)
         if before is None:
             is_whole = self._is_whole(job.outputs[-1])
             return [Difference("no provenance in the file" if is_whole else "the file is damaged")]

@@ -7,7 +7,8 @@ import functools
 import json
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from ntkcond.run.record import input_name, is_result, options, record, short_dig
 from ntkcond.run.seal import is_whole
 
 DRAW = "draw_"  # fig2's drawing is by the rule draw_fig2
+NONE = "(?!)"  # a pattern of nothing
 RECORDED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
 
 
@@ -112,11 +114,10 @@ class Graph:
 
     def maker(self, path: str) -> Job | None:
         """The job that makes a file; None of one from outside, or that nothing makes."""
-        for step in STEPS.values():
-            match = step.regex.fullmatch(path)
-            if match and self._knows(match.groupdict()):
-                for rule in self._serving(step.path, match["dataset"]):
-                    return self.job(rule, **match.groupdict())
+        for rule, pattern in self._patterns.items():
+            match = pattern.fullmatch(path)
+            if match and self.serves(rule, match["dataset"]):
+                return self.job(rule, **match.groupdict())
         parent, _, file = path.rpartition("/")
         if parent in ("results", "results/provenance"):
             for job in self.artefact(file.partition(".")[0].removeprefix(DRAW)):
@@ -132,25 +133,24 @@ class Graph:
         rules = [name, f"{DRAW}{name}"] if SPECS[name].drawn else [name]
         return [self.job(rule) for rule in rules]
 
-    def maker_of(self, result: str) -> Job:
-        """`maker` of a file that a rule makes."""
-        job = self.maker(result)
-        assert job, f"no rule makes {result}"
-        return job
+    @functools.cached_property
+    def constraints(self) -> dict[str, str]:
+        """A pattern of each wildcard: of names, or of a number."""
+        steps = STEPS.values()
+        names: dict[str, Iterable[str]] = {"dataset": self.config.datasets, "network": ACTIVATIONS}
+        names |= {name: of(self.config) for step in steps for name, of in step.names.items()}
+        numbers = dict.fromkeys((name for step in steps for name in step.wildcards), r"\d+")
+        return numbers | {name: "|".join(values) or NONE for name, values in names.items()}
 
     @functools.cached_property
-    def names(self) -> dict[str, Iterable[str]]:
-        """Values of each wildcard that is no number."""
-        named = [entry for step in STEPS.values() for entry in step.names.items()]
-        others = {wildcard: values(self.config) for wildcard, values in named}
-        return {"dataset": self.config.datasets, "network": ACTIVATIONS, **others}
+    def _patterns(self) -> dict[str, re.Pattern[str]]:
+        """Of the files of each computing rule, with wildcards as groups."""
 
-    def _knows(self, wildcards: Mapping[str, str]) -> bool:
-        names = self.names
-        return all(
-            value in names[name] if name in names else value.isdecimal()
-            for name, value in wildcards.items()
-        )
+        def group(match: re.Match) -> str:
+            return f"(?P<{match[1]}>{self.constraints[match[1]]})"
+
+        paths = {rule: re.escape(step.path) for rule, step in STEPS.items()}
+        return {rule: re.compile(re.sub(r"\\{(\w+)\\}", group, paths[rule])) for rule in paths}
 
     def _serving(self, path: str, dataset: str) -> list[str]:
         """The rules that make this path for the data set."""
@@ -160,21 +160,19 @@ class Graph:
         """Whether a computing rule has jobs for a data set."""
         return STEPS[rule].serves(self._data(dataset))
 
-    @property
-    def numbers(self) -> set[str]:
-        """Wildcards that are numbers."""
-        return {name for step in STEPS.values() for name in step.wildcards} - self.names.keys()
+    def upstream(self, *targets: Job) -> list[Job]:
+        """These jobs and all that they depend on, inputs first, each once."""
+        jobs: dict[Job, None] = {}
 
-    def upstream(self, job: Job) -> Iterator[Job]:
-        """The job and all that it depends on, inputs first, each once."""
-        waiting = [job]
-        jobs: dict[tuple[str, ...], Job] = {}
-        while waiting:
-            here = waiting.pop()
-            jobs.pop(here.outputs, None)  # later than what needs it
-            jobs[here.outputs] = here
-            waiting += self.makers(here)
-        yield from reversed(jobs.values())
+        def add(job: Job) -> None:
+            if job not in jobs:
+                for maker in self.makers(job):
+                    add(maker)
+                jobs[job] = None
+
+        for target in targets:
+            add(target)
+        return [*jobs]
 
     def makers(self, job: Job) -> list[Job]:
         """The jobs that make the inputs of a job."""

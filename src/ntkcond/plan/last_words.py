@@ -7,14 +7,18 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.jobs.registry import STEPS
 from ntkcond.jobs.settings import Entry
 from ntkcond.plan.freshness import Freshness
 from ntkcond.plan.graph import Graph, Job
+
+if TYPE_CHECKING:
+    from ntkcond.plan.workflow import Plan
 
 SHOWN, LONGEST = 10, 160  # of one kind; characters of a reason
 # Lines of a step's log (ntkcond.run.command): its error; of a data set, what makes κ infinite.
@@ -23,21 +27,13 @@ SINGULAR = re.compile(r"^[-\d]+ [:\d]+ (.*κ = ∞.*)", re.M)
 TRAINED = ("sgd", "speed")  # the rules that take `training`
 
 
-def of_run(
-    graph: Graph,
-    planned: Collection[Job],
-    given: Mapping,
-    since: float,
-    failed: bool,
-    compares: bool,
-) -> Iterator[str]:
-    """Lines. planned: jobs that Snakemake asked for. given: settings of the command line. since:
-    when the run began. failed: whether Snakemake says so, which it does not tell a module.
-    compares: whether the run was a dry one that compares everything."""
+def of_run(plan: "Plan", since: float, compares: bool) -> Iterator[str]:
+    """Lines. since: when the run began. compares: whether it was a dry one that compares all."""
+    graph = plan.graph
     freshness = Freshness(graph)  # of what lies there now
-    needed = {maker for job in planned for maker in graph.makers(job)}
-    targets = [job for job in planned if job not in needed]
-    jobs = dict.fromkeys(job for target in targets for job in graph.upstream(target))
+    needed = {maker for job in plan.planned for maker in graph.makers(job)}
+    targets = [job for job in plan.planned if job not in needed]
+    jobs = graph.upstream(*targets)
     if not jobs and graph.folder == Path():  # else, other modules may have some
         yield from _misspelt(graph)
     elif compares:
@@ -56,15 +52,15 @@ def of_run(
             f" `python -m ntkcond.why {made[False][0]}` says which"
         )
 
-    yield from _overridden("", given, _entries(graph, jobs))
+    yield from _overridden("", plan.given, _entries(graph, jobs))
     trained = _entries(graph, (job for job in jobs if job.rule in TRAINED))
     of_training = {name: entry.training for name, entry in trained.items()}
-    yield from _overridden("training.", given.get("training"), of_training)
+    yield from _overridden("training.", plan.given.get("training"), of_training)
     yield from _singular(graph, jobs)
     logs = [log for log in graph.at("results/logs").rglob("*.log") if _is_new(log, since)]
     said = {log: ERROR.findall(log.read_text("utf-8", "replace")) for log in logs}
     errors = {lines[-1]: log for log, lines in said.items() if lines}
-    if failed or errors:
+    if plan.failed or errors:
         yield from _failure(graph, jobs, errors)
 
 
@@ -94,8 +90,8 @@ def _misspelt(graph: Graph) -> Iterator[str]:
 def _changes(freshness: Freshness, targets: Iterable[Job]) -> Iterator[str]:
     """What `ntkcond.why` says, a line for each rule and difference; then what is missing."""
     lines = freshness.reasons(*targets)
-    jobs = dict.fromkeys(job for target in targets for job in freshness.running(target))
-    missing = Counter(job.rule for job in jobs if not freshness.differences(job))
+    running = freshness.running(*targets)
+    missing = Counter(job.rule for job in running if not freshness.differences(job))
     if missing:
         counts = (f"{rule} × {n}" if n > 1 else rule for rule, n in missing.items())
         lines.append(f"missing: {', '.join(counts)}")

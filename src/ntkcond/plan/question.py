@@ -42,17 +42,15 @@ def asked(arguments: argparse.Namespace) -> Question:
     if not Path(arguments.directory).is_dir():
         raise UserError(f"{arguments.directory}: no such folder. Correct --directory")
     os.chdir(arguments.directory)
-    graph = Graph(settings, start)
-    path = os.path.relpath(arguments.file)
+    whole = Graph(settings, start)
+    left_out = missing.left_out(whole)
+    graph, path = whole.without(left_out), os.path.relpath(arguments.file)
     job = graph.maker(path)
     if job is None:
         folder, below, rest = arguments.file.partition("/results/")
         hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
         raise UserError(f"{path}: no rule makes this file. {hint}")
-    left_out = missing.left_out(graph)
-    words = missing.in_words(graph, left_out)
-    graph = graph.without(left_out)
-    return Question(path, graph.maker_of(path), Freshness(graph), words)
+    return Question(path, job, Freshness(graph), missing.in_words(whole, left_out))
 
 
 def _settings(start: Path, arguments: argparse.Namespace) -> dict:

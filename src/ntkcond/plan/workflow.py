@@ -36,8 +36,8 @@ from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.registry import STEPS
 from ntkcond.plan import caption, config, last_words, missing, run_lock
 from ntkcond.plan.freshness import Freshness, in_words
-from ntkcond.plan.graph import DRAW, RECORDED, Graph, Job
-from ntkcond.run.digests import STARTED, remember
+from ntkcond.plan.graph import DRAW, NONE, Graph, Job
+from ntkcond.run.digests import STARTED
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import has_gpu
 from ntkcond.run.ranks import require_mpi
@@ -47,7 +47,6 @@ SNAKEMAKE_FOLDER = Path(".snakemake")
 RUNNING = SNAKEMAKE_FOLDER / "ntkcond/running"  # locked while a run is at work
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
-NONE = "(?!)"  # a pattern of nothing
 
 
 def exit_on_mistake(function: Callable) -> Callable:
@@ -81,24 +80,9 @@ def say_last(plan: "Plan", folder: Path, since: float) -> None:
     where = [] if folder == Path.cwd() else [f"ntkcond: in {os.path.relpath(folder)}:"]
     compares = plan.options.dryrun and "--rerun-triggers" not in sys.argv
     with contextlib.suppress(UserError, OSError), contextlib.chdir(folder):
-        for line in last_words.of_run(
-            plan.graph, plan.planned, plan.given, since, plan.failed, compares
-        ):
+        for line in last_words.of_run(plan, since, compares):
             print(*where, line, sep="\n", file=sys.stderr)
             where = []
-
-
-def command_line() -> argparse.Namespace:
-    """The options of Snakemake's command line, without those of a profile; as if there were none,
-    where it has another."""
-    from snakemake.cli import get_argument_parser
-
-    parser = get_argument_parser()
-    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-        try:
-            return parser.parse_known_args(sys.argv[1:])[0]
-        except SystemExit:
-            return parser.parse_known_args([])[0]
 
 
 def is_first() -> bool:
@@ -122,23 +106,19 @@ class Plan:
         self.workflow = workflow
         self.given = given or {}
         self.planned: dict[Job, None] = {}  # the jobs that Snakemake asked for
-        self.failed = False
+        self.failed = False  # as far as Snakemake says so, which it does not tell a module
         self.start = project or Path()
         _require_code(self.start, version)
         os.environ["NTKCOND_SNAKEMAKE"] = str(os.getpid())
         self.is_first = is_first()
         if self.is_first:
             os.environ[STARTED] = str(time.time())
-            remember(RECORDED / "modules.json")
         config.complete(config_, from_default=project is None)
         self.config = config.check(config_, self.start, scan=self.is_first)
         if not self.is_first and self.config.device == "auto":  # a GPU may be someone else's
             self.config = dataclasses.replace(self.config, device="cpu")
-        self.asked = self.graph = Graph(self.config, self.start)
+        self.graph = Graph(self.config, self.start)
         self.freshness = Freshness(self.graph)
-        self.constraints = {
-            name: "|".join(values) or NONE for name, values in self.asked.names.items()
-        } | dict.fromkeys(self.asked.numbers, r"\d+")
         if self.uses_ranks:
             require_mpi()
 
@@ -147,14 +127,14 @@ class Plan:
         """Where results lie: of a module, below its prefix; and which data sets figures lack, also
         for the Snakemakes of jobs: files may arrive meanwhile. a_result: by Snakemake's name."""
         folder = a_result.partition("results/")[0]
-        self.asked = Graph(self.config, self.start, folder=folder)
+        graph = Graph(self.config, self.start, folder=folder)
         left_out = json.loads(os.environ.get(LEFT_OUT, "{}"))  # by the folder of each module
         if self.is_first:
-            left_out[folder] = missing.left_out(self.asked)
+            left_out[folder] = missing.left_out(graph)
             os.environ[LEFT_OUT] = json.dumps(left_out)
             if left_out[folder]:
-                print(missing.in_words(self.asked, left_out[folder]), file=sys.stderr)
-        self.graph = self.asked.without(left_out.get(folder, {}))
+                print(missing.in_words(graph, left_out[folder]), file=sys.stderr)
+        self.graph = graph.without(left_out.get(folder, {}))
         self.freshness = Freshness(self.graph)
         if self.is_first:
             import h5py  # noqa: F401  it ends after what is registered later
@@ -164,7 +144,7 @@ class Plan:
     @property
     def targets(self) -> list[str]:
         """What `snakemake` makes without a target."""
-        return self.asked.targets()
+        return self.graph.targets()
 
     # What jobs depend on: compared by Snakemake.
 
@@ -227,7 +207,7 @@ class Plan:
     def datasets(self, rule: str) -> str:
         """The data sets whose files the rule makes, where several make files of one name."""
         names = self.config.datasets
-        return "|".join(name for name in names if self.asked.serves(rule, name)) or NONE
+        return "|".join(name for name in names if self.graph.serves(rule, name)) or NONE
 
     @property
     def uses_ranks(self) -> bool:
@@ -240,7 +220,7 @@ class Plan:
         return self.config.device
 
     def data_dir(self, wildcards, output) -> str:
-        return self.asked.data_dir
+        return self.graph.data_dir
 
     def checkpoint_minutes(self, wildcards, output) -> float:
         return self.config.training.checkpoint_minutes
@@ -258,13 +238,13 @@ class Plan:
     @property
     def raw_pattern(self) -> str:
         """Path of a raw file."""
-        return os.path.normpath(Path(self.asked.data_dir, "{raw_file}"))  # as in jobs' `raw`
+        return os.path.normpath(Path(self.graph.data_dir, "{raw_file}"))  # as in jobs' `raw`
 
     @property
     def downloads(self) -> list[str]:
         """What the network has of the data sets of all figures: raw files, and lists of corpora."""
         names = dict.fromkeys(name for names in self.config.figures.values() for name in names)
-        jobs = [self.asked.job("dataset", dataset=name) for name in names]
+        jobs = [self.graph.job("dataset", dataset=name) for name in names]
         corpora = (path for job in jobs for path in job.inputs.get("corpus", ()))
         return [*(path for job in jobs for path in job.raw), *corpora]
 
@@ -281,41 +261,34 @@ class Plan:
         """The cores of this machine; None where jobs run on others, or nobody said how many."""
         from snakemake.exceptions import WorkflowError
 
-        try:
+        with contextlib.suppress(WorkflowError):
             return self.workflow.cores
-        except WorkflowError:
-            return None
+        return None
 
     def threads(self, rule: str) -> Callable:
-        def threads(wildcards) -> int:
-            return self.asked.request(rule, wildcards).threads(self.cores)
-
-        return threads
+        return lambda wildcards: self.graph.request(rule, wildcards).threads(self.cores)
 
     def resources(self, rule: str) -> dict[str, Any]:
         """Memory, time and, where a GPU can serve, GPUs of a rule's jobs; of MPI ranks their number
         and the memory of each."""
-        step = STEPS[rule]
-
-        def mem_mb(wildcards, attempt) -> int:
-            return self.asked.request(rule, wildcards).megabytes(attempt)
+        step, request = STEPS[rule], functools.partial(self.graph.request, rule)
 
         def runtime(wildcards, threads, attempt) -> int:
-            request = self.asked.request(rule, wildcards)
+            job = request(wildcards)
             gpu = step.gpu_as_cores if self._gpus(wildcards) else 0
-            return request.minutes(request.ranks or gpu or threads, attempt)
-
-        def tasks(wildcards) -> int:
-            return self.asked.request(rule, wildcards).ranks
+            return job.minutes(job.ranks or gpu or threads, attempt)
 
         def mem_mb_per_cpu(wildcards, attempt) -> int:
-            request = self.asked.request(rule, wildcards)
-            return request.megabytes(attempt, request.ranks)
+            job = request(wildcards)
+            return job.megabytes(attempt, job.ranks)
 
-        resources: dict[str, Any] = {"mem_mb": mem_mb, "runtime": runtime}
-        if step.mpi:
-            return {**resources, "tasks": tasks, "mem_mb_per_cpu": mem_mb_per_cpu}
-        return {**resources, "gpu": self._gpus} if "device" in step.unrecorded else resources
+        return {
+            "mem_mb": lambda wildcards, attempt: request(wildcards).megabytes(attempt),
+            "runtime": runtime,
+            **({"gpu": self._gpus} if "device" in step.unrecorded else {}),
+            **({"tasks": lambda wildcards: request(wildcards).ranks} if step.mpi else {}),
+            **({"mem_mb_per_cpu": mem_mb_per_cpu} if step.mpi else {}),
+        }
 
     def _gpus(self, wildcards) -> int:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
@@ -333,15 +306,14 @@ class Plan:
     def files(self, rule: str, report: Callable) -> list:
         """Output of an artefact's rule: its files, those for the report flagged by `report`, and
         its provenance."""
-        job = self.asked.job(rule)
-        spec, (*files, provenance) = SPECS[job.artefact], job.outputs
-        flagged = (
+        job = self.graph.job(rule)
+        spec = SPECS[job.artefact]
+        return [
             report(path, **self._in_report(spec, path))
             if Path(path).suffix in spec.reported
             else path
-            for path in files
-        )
-        return [*flagged, provenance]
+            for path in job.outputs
+        ]
 
     def _in_report(self, spec: Spec, path: str) -> dict:
         def section(wildcards) -> str:  # asked for when Snakemake writes a report
@@ -359,11 +331,7 @@ class Plan:
 
     def about(self, name: str) -> Callable:
         """What the report says of an artefact (workflow/report/artefact.rst)."""
-
-        def about(wildcards, output) -> dict:
-            return caption.about(self.graph, name)
-
-        return about
+        return lambda wildcards, output: caption.about(self.graph, name)
 
     # What is refused.
 
@@ -378,7 +346,16 @@ class Plan:
 
     @functools.cached_property
     def options(self) -> argparse.Namespace:
-        return command_line()
+        """Of Snakemake's command line, without those of a profile; as if there were none, where it
+        has another."""
+        from snakemake.cli import get_argument_parser
+
+        parser = get_argument_parser()
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                return parser.parse_known_args(sys.argv[1:])[0]
+            except SystemExit:
+                return parser.parse_known_args([])[0]
 
     def _refuse_what_is_out_of_date(self, target: Job) -> None:
         """Where Snakemake cannot see it: raises UserError. Not of rules that --forcerun names."""
@@ -386,15 +363,11 @@ class Plan:
             return
         stale = dict[str, list[str]]()
         for job in self.freshness.survey(target):
-            names = (job.rule, f"_{job.rule}")  # of a module with its prefix
-            named = any(
-                rule == names[0] or rule.endswith(names[1]) for rule in self.options.forcerun
-            )
-            if (
-                not named
-                and not self._metadata(job)
-                and (differences := self.freshness.differences(job))
-            ):
+            # of a module with its prefix
+            named = any(f"_{rule}".endswith(f"_{job.rule}") for rule in self.options.forcerun)
+            if named or self._metadata(job):
+                continue
+            if differences := self.freshness.differences(job):
                 words = f"{self.graph.at(job.outputs[0])}: {in_words(differences)}"
                 stale.setdefault(job.rule, []).append(words)
         if stale:

@@ -14,7 +14,6 @@ Read by the Snakefile at every start: standard library only.
 """
 
 import ast
-import atexit
 import contextlib
 import functools
 import hashlib
@@ -22,7 +21,6 @@ import importlib.metadata
 import json
 import os
 import socket
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -49,7 +47,6 @@ DESCRIPTIONS = ("SPEC", "SOURCE")  # names of constants that `ntkcond.run.descri
 PARTS = {"table": ("table",), "drawing": ("draw", "markdown", "html")}
 LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
-MOST_REMEMBERED = 1000
 STARTED = "NTKCOND_STARTED"  # in the environment: when Snakemake began to read the code
 
 
@@ -160,30 +157,6 @@ class Parsed(NamedTuple):
     empty: bool
 
 
-@functools.cache
-def remember(file: Path) -> None:
-    """What a module says follows from its content: keeps it in a file, for the next process."""
-    file = file.absolute()
-    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-        known = json.loads(file.read_text("utf-8"))
-        _remembered.update({key: Parsed(*value) for key, value in known.items()})
-    before = set(_remembered)
-
-    def keep() -> None:
-        if _remembered.keys() - before:
-            known = dict(list(_remembered.items())[-MOST_REMEMBERED:])
-            with contextlib.suppress(OSError):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                temporary = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}")
-                temporary.write_text(json.dumps(known), "utf-8")
-                temporary.replace(file)
-
-    atexit.register(keep)
-
-
-_remembered: dict[str, Parsed] = {}
-
-
 def _tree(source: bytes, path: Path, part: str) -> ast.Module:
     tree = ast.parse(source, filename=str(path))
     if part:
@@ -286,17 +259,7 @@ def _is_description(node: ast.AST) -> bool:
 def _parsed(module: str) -> Parsed:
     path, part = module_file(module), module.partition(":")[2]
     assert path, f"{module} is no module of this package"
-    source = path.read_bytes()
-    key = hashlib.sha256(b"\0".join([source, part.encode(), _rules()])).hexdigest()
-    if key not in _remembered:
-        _remembered[key] = _parse(source, path, part)
-    return _remembered[key]
-
-
-@functools.cache
-def _rules() -> bytes:
-    """What else an answer follows from: this module, and Python's grammar."""
-    return Path(__file__).read_bytes() + sys.version.encode()
+    return _parse(path.read_bytes(), path, part)
 
 
 @functools.cache

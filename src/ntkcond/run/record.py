@@ -98,12 +98,7 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
     try:
         if path.suffix != ".h5":
             return json.loads(sidecar(path).read_text("utf-8"))["record"]
-        if not is_whole(path):
-            return None
-        import h5py
-
-        with h5py.File(path, "r") as file:
-            return json.loads(file.attrs["provenance"])
+        return _attribute(path, "provenance") if is_whole(path) else None
     except Exception:  # a damaged file may fail in any way
         return None
 
@@ -112,12 +107,16 @@ def upstream(path: Path | str) -> dict[str, dict]:
     """The records of all results that an HDF5 result was made from, by their names
     (`input_name`); empty where it has none or cannot be read."""
     try:
-        import h5py
-
-        with h5py.File(path, "r") as file:
-            return json.loads(file.attrs["upstream"])
+        return _attribute(path, "upstream")
     except Exception:  # a damaged file may fail in any way
         return {}
+
+
+def _attribute(path: Path | str, name: str) -> Any:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return json.loads(file.attrs[name])
 
 
 def files_of(path: Path | str) -> dict[str, str]:
