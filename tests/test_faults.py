@@ -522,7 +522,7 @@ def read_again(project: Path, path: str, chance: random.Random) -> str:
     would read the result."""
     with contextlib.chdir(project):
         graph = graph_of(project)
-        mine = graph.maker_of(path)
+        mine = graph.maker(path)
         users = [
             name
             for name, spec in MADE.items()
