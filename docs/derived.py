@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_1samp
+from scipy.stats import spearmanr, ttest_1samp
 
 from ntkcond.artefacts.claims import counts
 from ntkcond.jobs.kernel import file_bytes
@@ -44,6 +44,12 @@ def derived() -> Iterator[tuple[str, Value]]:
 
 
 def of_training() -> Iterator[tuple[str, Value]]:
+    """Table 1; in `small` the rank correlation of epochs with depth, a loss not reached as last."""
+    reached = table("studies/small/table_epochs").query("rate_for != 'threshold'")
+    for (dataset, rate_for, loss), rows in reached.groupby(["dataset", "rate_for", "threshold"]):
+        if rows.epochs_mean.any():
+            rho = spearmanr(rows.depth, rows.epochs_mean.fillna(np.inf)).statistic
+            yield f"{dataset}, epochs to {loss:g} with depth, best rate for each {rate_for}", rho
     epochs = table("studies/table_1/table_generalization").set_index("depth")
     fewer = epochs.last_epoch_mean[1] / epochs.last_epoch_mean.drop(1)
     yield "epochs at L = 1 to deeper, least", fewer.min()
