@@ -120,11 +120,12 @@ def of_predictors() -> Iterator[tuple[str, Value]]:
     levels = tests.permutations.dropna().xs(0, level="slope")
     yield "level of permutations, least", Quantity(levels.min(), "%")
     yield "level of permutations, most", Quantity(levels.max(), "%")
-    real = table("studies/small/fig_speed").query(
-        "shown and loss == 'square' and activation == 'linear'"
-    )
-    yield "linear networks that reach the square loss", real.epochs.notna().sum()
-    yield "of them at the lowest rate", (real.at_edge == "lowest").sum()
+    reached = table("studies/small/fig_speed").query("shown and epochs.notna()")
+    for (activation, loss), rows in reached.groupby(["activation", "loss"]):
+        networks = f"{activation} networks that reach the {loss} loss"
+        yield networks, len(rows)
+        for edge in ("lowest", "highest"):
+            yield f"{networks}, at the {edge} rate", (rows.at_edge == edge).sum()
 
 
 def of_trends() -> Iterator[tuple[str, Value]]:
