@@ -109,7 +109,7 @@ class Study:
         return self.freshness.survey(*self._last(self.freshness.graph))
 
     def _last(self, graph: Graph) -> list[Job]:
-        """Of each artefact the last job."""
+        """The last job of each artefact."""
         return [kept_jobs(graph, name)[-1] for name in self.keeps]
 
     @functools.cached_property

@@ -144,7 +144,7 @@ class Graph:
 
     @functools.cached_property
     def _patterns(self) -> dict[str, re.Pattern[str]]:
-        """Of the files of each computing rule, with wildcards as groups."""
+        """A pattern of the files of each computing rule, with wildcards as groups."""
 
         def group(match: re.Match) -> str:
             return f"(?P<{match[1]}>{self.constraints[match[1]]})"

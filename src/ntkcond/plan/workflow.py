@@ -346,8 +346,8 @@ class Plan:
 
     @functools.cached_property
     def options(self) -> argparse.Namespace:
-        """Of Snakemake's command line, without those of a profile; as if there were none, where it
-        has another."""
+        """The options of Snakemake's command line, without those of a profile; as if there were
+        none, where it has another."""
         from snakemake.cli import get_argument_parser
 
         parser = get_argument_parser()
