@@ -18,7 +18,7 @@ from filelock import FileLock
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.plan.graph import Job
 from ntkcond.run.errors import UserError
-from ntkcond.studies import Study
+from ntkcond.studies import Study, _times
 from small_studies import small_studies
 from thoroughness import asked
 from workflow import ROOT, copy_of_the_project, snakemakes
@@ -278,6 +278,7 @@ def test_a_second_run_is_refused_and_a_dry_one_changes_no_file(clone):
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         snakemake(clone, "-n", "full_size")
+        run(clone, "ntkcond.studies", "predict", "full_size")
         assert not (clone / "runs/full_size/results").exists()
         done = run(clone, "snakemake", "-s", "studies/Snakefile", "-j1", "full_size", check=False)
         assert done.returncode and "another Snakemake is at work in this folder" in done.stderr
@@ -301,11 +302,37 @@ def test_a_damaged_archive_is_named(clone):
     assert "ntkcond: studies/full_size/jobs.tar.xz: damaged" in done.stderr
 
 
-def test_a_study_that_there_is_not(clone):
-    done = run(clone, "ntkcond.studies", "states", "fullsize", check=False)
+@pytest.mark.parametrize("words", [["states", "fullsize"], ["fullsize"]])
+def test_a_study_that_there_is_not(clone, words):
+    done = run(clone, "ntkcond.studies", *words, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("ntkcond: studies/fullsize: no such study. ")
     assert "full_size" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["full_size"], ["states", "small"], ["keep"], ["predict"]])
+def test_states_of_some_studies_are_not_written_over_those_of_all(words):
+    page = (ROOT / "studies/README.md").read_text("utf-8")
+    done = run(ROOT, "ntkcond.studies", *words, "--write", check=False)
+    assert done.returncode == 1 and "--write: writes the states of all" in done.stderr
+    assert (ROOT / "studies/README.md").read_text("utf-8") == page
+
+
+def test_the_log_and_time_of_ranks_are_those_of_a_spectrum(tmp_path):
+    study = Study("small", {"engine": "scalapack"})
+    graph = study.graph(tmp_path)
+    names = {"dataset": "mnist", "network": "relu", "depth": "1"}
+    ranks = graph.job("scalapack_spectrum", **names)
+    rules = (ROOT / "workflow/rules/ranks.smk").read_text("utf-8")
+    for path in _times(ranks):
+        assert re.sub("mnist/relu/depth1", "{dataset}/{network}/depth{depth}", path) in rules
+
+
+def test_studies_are_in_the_projects_folder(tmp_path):
+    said = "has no folder studies. Run this in the project's folder"
+    assert said in run(tmp_path, "ntkcond.studies", check=False).stderr
+    done = run(tmp_path, "snakemake", "-s", str(ROOT / "studies/Snakefile"), "-n", check=False)
+    assert done.returncode == 1 and said in done.stderr
 
 
 def test_a_spot_check_tells_equal_results_of_older_code(clone):

@@ -6,7 +6,6 @@ Snakemake does, and runs none of them."""
 
 import argparse
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -15,8 +14,7 @@ from typing import NamedTuple
 
 from ntkcond.jobs.registry import STEPS
 from ntkcond.plan.graph import Graph, Job
-from ntkcond.plan.question import asked, parser
-from ntkcond.run.errors import UserError
+from ntkcond.plan.question import asked, parser, run
 from ntkcond.run.files import read_hdf5
 from ntkcond.run.units import size
 
@@ -61,6 +59,8 @@ def report(graph: Graph, jobs: Sequence[Job]) -> None:
     for rule in dict.fromkeys(one.rule for one in costs):
         print(_row(rule, [one for one in costs if one.rule == rule]))
     print(_row("in all", costs).rpartition("  ")[0].rstrip())
+    if any(job.artefact for job in jobs):
+        print("tables and drawings count as half a second each: some take more, theory the most")
     if not graph.config.keep_kernels:
         print("keep_kernels: false: each kernel stays on the disk until its spectrum is there")
     for path, count in Counter(one.unknown for one in costs if one.unknown).items():
@@ -80,8 +80,8 @@ def _row(name: str, costs: list[Cost]) -> str:
 
 
 def cost(graph: Graph, job: Job, rate: float, made: Collection[str] = ()) -> Cost:
-    """rate: operations a second in matrix products. made: files that are made anew. An artefact,
-    which only reads tables, costs its start, and so does the list of a corpus."""
+    """rate: operations a second in matrix products. made: files that are made anew. Of an artefact
+    and of the list of a corpus only the start of the process is counted."""
     name = "/".join([job.rule, *job.wildcards.values()])
     if job.rule not in STEPS:
         return Cost(job.rule, name, START)
@@ -126,7 +126,4 @@ def duration(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        main(parser("predict", __doc__).parse_args())
-    except UserError as error:
-        sys.exit(f"ntkcond: {error}")
+    run(main, parser("predict", __doc__))

@@ -22,7 +22,6 @@ import lzma
 import os
 import re
 import shutil
-import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -31,9 +30,10 @@ from pathlib import Path
 
 from ntkcond.jobs.kinds import require_known
 from ntkcond.jobs.registry import STEPS
-from ntkcond.plan import config, missing
+from ntkcond.plan import config, missing, run_lock
 from ntkcond.plan.freshness import Difference, Freshness
 from ntkcond.plan.graph import Graph, Job
+from ntkcond.plan.question import run
 from ntkcond.predict import report
 from ntkcond.run.digests import code_digests, sha256_of
 from ntkcond.run.errors import UserError
@@ -330,7 +330,8 @@ class Study:
 
     def predict(self) -> None:
         """Prints what it will take to make what is missing or out of date."""
-        self.lay_out()
+        if run_lock.is_free():
+            self.lay_out()
         graph = self.graph(self.run)
         left_out = missing.left_out(graph)
         freshness = Freshness(graph.without(left_out))
@@ -340,7 +341,8 @@ class Study:
             return
         print(f"{self.name}:")
         report(freshness.graph, jobs)
-        print(missing.in_words(graph, left_out))
+        if left_out:
+            print(missing.in_words(graph, left_out))
 
     def state(self, artefact: str) -> tuple[str, list[str]]:
         """The state of a kept artefact, and why."""
@@ -392,7 +394,9 @@ def _is_checked(job: Job, difference: Difference) -> bool:
 
 
 def all_names() -> list[str]:
-    """The studies of the project."""
+    """The studies of the project. Raises UserError in another folder."""
+    if not FOLDER.is_dir():
+        raise UserError(f"{Path.cwd()}: has no folder studies. Run this in the project's folder")
     return sorted(path.parent.name for path in FOLDER.glob("*/config.yaml"))
 
 
@@ -412,8 +416,11 @@ def _is_compared(job: Job) -> bool:
 
 
 def _times(job: Job) -> list[str]:
-    """Snakemake's record of a job's time, and its log."""
+    """Snakemake's record of a job's time, and its log; of MPI ranks they have the name of the rule
+    that makes the same file without."""
     name = job.rule
+    if name in STEPS and STEPS[name].mpi:
+        name = next(r for r, step in STEPS.items() if step.path == STEPS[name].path and r != name)
     if not job.artefact:
         name += "/" + "/".join(Path(job.outputs[0]).with_suffix("").parts[2:])
     return [f"results/benchmarks/{name}.tsv", f"results/logs/{name}.log"]
@@ -454,25 +461,29 @@ def _short(text: str) -> str:
 
 
 def main(arguments: argparse.Namespace) -> bool:
-    """Whether nothing is out of date."""
-    if not FOLDER.is_dir():
-        raise UserError(f"{Path.cwd()}: has no folder studies. Run this in the project's folder")
+    """Whether no state that it shows is out of date."""
+    if arguments.command not in ("states", "keep", "predict"):
+        arguments.command, arguments.names = "states", [arguments.command, *arguments.names]
+    if arguments.write and (arguments.names or arguments.command != "states"):
+        raise UserError("--write: writes the states of all studies. Give it alone")
     for name in arguments.names:
         require_known(name, all_names(), f"{FOLDER / name}: no such study.")
     studies = [Study(name) for name in arguments.names or all_names()]
-    if arguments.command != "states":
+    RUNS.joinpath("kept").mkdir(parents=True, exist_ok=True)
+    with RUNS.joinpath("kept", "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # rules may keep studies at the same time
+        if arguments.command == "states":
+            return show(studies, arguments.write)
         for study in studies:
-            if arguments.command == "predict":
-                study.predict()
-                continue
-            RUNS.joinpath("kept").mkdir(parents=True, exist_ok=True)
-            with RUNS.joinpath("kept", f"{study.name}.lock").open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # rules of a study may keep it at the same time
-                study.keep(arguments.whole)
-        return True
+            study.predict() if arguments.command == "predict" else study.keep(arguments.whole)
+    return True
+
+
+def show(studies: Sequence[Study], write: bool) -> bool:
+    """Prints the states, or also writes them into pages; whether nothing is out of date."""
     rows, lines = table(studies)
     print("\n".join(lines))
-    if arguments.write:
+    if write:
         page = FOLDER / "README.md"
         before, _, rest = page.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
@@ -499,9 +510,7 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(
         prog="python -m ntkcond.studies", description=(__doc__ or "").splitlines()[0]
     )
-    options.add_argument(
-        "command", nargs="?", choices=["states", "keep", "predict"], default="states"
-    )
+    options.add_argument("command", nargs="?", default="states", help="states, keep or predict")
     options.add_argument("names", nargs="*", help="studies; all, if none is named")
     options.add_argument("--whole", action="store_true", help="keep all, or end with an error")
     options.add_argument(
@@ -509,7 +518,4 @@ if __name__ == "__main__":
         action="store_true",
         help="the states into studies/README.md and the pages that show kept figures",
     )
-    try:
-        sys.exit(0 if main(options.parse_intermixed_args()) else 3)
-    except UserError as error:
-        sys.exit(f"ntkcond: {error}")
+    run(main, options, otherwise=3)

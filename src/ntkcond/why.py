@@ -4,10 +4,8 @@ Takes --configfile, --config and --directory as Snakemake does, and runs nothing
 a result that is up to date, 1 for one that is not."""
 
 import argparse
-import sys
 
-from ntkcond.plan.question import asked, parser
-from ntkcond.run.errors import UserError
+from ntkcond.plan.question import asked, parser, run
 
 
 def main(arguments: argparse.Namespace) -> bool:
@@ -21,7 +19,4 @@ def main(arguments: argparse.Namespace) -> bool:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(0 if main(parser("why", __doc__).parse_args()) else 1)
-    except UserError as error:
-        sys.exit(f"ntkcond: {error}")
+    run(main, parser("why", __doc__))

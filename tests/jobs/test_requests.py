@@ -217,6 +217,12 @@ def test_a_users_own_set_is_of_unknown_size(rule, name):
         ("sweep", of("mnist", sweep="samples"), 16, 8),  # up to 5000
         ("scalapack_spectrum", of("mnist"), 6, 1),  # a core for each rank
         ("sgd", of("mnist"), 16 // (5 + 5), 8),  # all depths of two sets side by side
+        ("descent", {"dataset": "mnist", "width": "256"}, 1, 1),
+        ("descent", {"dataset": "mine_small", "width": "256"}, 1, 1),
+        ("speed", {"dataset": "mnist", "loss": "square", "width": "64"}, 1, 1),  # of 300 samples
+        ("speed", {"dataset": "mine", "loss": "square", "width": "64"}, 1, 1),
+        ("architecture", of(architecture="plain"), 1, 1),
+        ("variant", {"dataset": "mnist"}, 1, 1),  # of 4,000 samples at most
     ],
 )
 def test_small_jobs_take_one_thread_and_others_what_there_is(rule, wildcards, here, elsewhere):

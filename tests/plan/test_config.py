@@ -74,6 +74,13 @@ def test_learning_rates_may_be_of_each_depth():
         check(changed("training.learning_rates", {1: []}), ROOT)
 
 
+def test_learning_rates_of_each_depth_can_be_text_as_from_the_command_line():
+    given = {"digits": {"training": {"learning_rates": {"1": "[3]", "2": ["3"]}}}}
+    settings = {"datasets": given}
+    complete(settings)
+    assert settings["datasets"]["digits"]["training"]["learning_rates"] == {1: [3], 2: [3]}
+
+
 def test_one_rate_for_all_depths_needs_the_same_rates_at_each():
     config = changed("training.rate_for", "dataset")
     config["datasets"]["digits"]["training"] = {

@@ -26,7 +26,7 @@ SPEECH = {
 }  # fmt: skip
 SAID = (
     "ntkcond: data set speech is missing from fig2: no LibriSpeech/train-clean-100 in {}."
-    " `snakemake downloads`"
+    " The rule `downloads`"
 )
 
 

@@ -1,5 +1,6 @@
 """The settings' fields are what the code and the documentation say."""
 
+import json
 from dataclasses import fields
 
 import jsonschema
@@ -9,7 +10,7 @@ import yaml
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.settings import Config, Entry, Network
 from ntkcond.networks.mlp import MLP
-from ntkcond.plan.schema import SCHEMA, with_tables
+from ntkcond.plan.schema import SCHEMA, of_overlays, with_tables
 from workflow import ROOT
 
 COMMAND = "python -m ntkcond.plan.schema config/README.md"
@@ -34,6 +35,33 @@ def test_the_schema_is_one_and_allows_the_default_config():
     jsonschema.validate(config, SCHEMA)
     with pytest.raises(jsonschema.ValidationError, match="widht"):
         jsonschema.validate({**config, "widht": 3}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "study", sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
+)
+def test_the_schema_for_editors_allows_every_study(study):
+    schema = of_overlays(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    overlay = yaml.safe_load((ROOT / f"studies/{study}/config.yaml").read_text("utf-8"))
+    jsonschema.validate(json.loads(json.dumps(overlay)), schema)  # names of JSON are text
+
+
+@pytest.mark.parametrize(
+    ("overlay", "allowed"),
+    [
+        ({}, True),
+        ({"width": 3}, True),
+        ({"width": None}, True),
+        ({"datasets": {"mnist": None, "digits": {"hold_out": None}}}, True),
+        ({"width": -3}, False),
+        ({"training": {"epoch": 3}}, False),
+        ({"datasets": {"digits": {"training": {"loss": "hinge"}}}}, False),
+        ({"datasets": {"mine": 3}}, False),
+    ],
+)
+def test_in_an_overlay_a_setting_may_be_left_out_or_null_but_not_wrong(overlay, allowed):
+    assert jsonschema.Draft202012Validator(of_overlays(SCHEMA)).is_valid(overlay) == allowed
 
 
 def test_the_settings_of_a_network_are_its_fields():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 from http_server import served
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.plan.workflow import Plan
 from test_caching import code, delete, setting, version
 from workflow import (
     KERNELS,
@@ -145,6 +147,23 @@ def test_results_without_snakemakes_metadata_are_refused_where_they_are_out_of_d
     assert contents(project) == before
 
 
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ("spectrum", "spectrum"),
+        ("small_spectrum", "spectrum"),
+        ("fig_spectrum", "fig_spectrum"),
+        ("small_fig_spectrum", "fig_spectrum"),
+        ("scalapack_spectrum", "scalapack_spectrum"),
+        ("draw_fig2", "draw_fig2"),
+        ("results/fig2.pdf", None),
+    ],
+)
+def test_a_rule_that_is_forced_is_no_other_whose_name_is_a_part_of_its(given, rule):
+    plan = SimpleNamespace(options=SimpleNamespace(forcerun=[given]), drawings=["draw_fig2"])
+    assert Plan._forced.func(plan) == ({rule} if rule else set())
+
+
 def test_an_input_that_a_rule_does_not_name_is_noticed(project):
     """A kernel by hand: `why` compares its record, and no step takes it."""
     kernel = project / KERNEL
@@ -239,7 +258,11 @@ def test_why_answers_for_one_file(project):
     for arguments, message in (
         (["results/fig9.pdf"], "no rule makes this file"),
         (["results/datasets/unknown.h5"], "no rule makes this file"),
-        (["runs/a/results/fig2.pdf"], "Use --directory runs/a results/fig2.pdf"),
+        (["runs/a/results/fig2.pdf"], "Use results/fig2.pdf --directory runs/a\n"),
+        (
+            ["runs/small/results/fig3.pdf"],
+            "results/fig3.pdf --directory runs/small --configfile studies/small/config.yaml\n",
+        ),
         ([FIG2, "--config", "widht=3"], "widht: no such setting"),
         ([FIG2, "--config", "depths=[0,"], "--config depths: not valid YAML"),
         ([FIG2, "--directory", "absent"], "absent: no such folder"),

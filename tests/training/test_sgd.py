@@ -1,7 +1,6 @@
 """Training against autograd and torch's own optimiser; the step's resumption and its refusals."""
 
 import math
-import os
 import random
 import signal
 import subprocess
@@ -21,8 +20,9 @@ from ntkcond.training import sgd
 from ntkcond.training.history import MEASURES, Epoch, History
 from ntkcond.training.sgd import Model, Run
 from small_networks import drawn, mlp
+from thoroughness import how_many
 
-KILLS = int(os.environ.get("NTKCOND_TEST_TRAINING_KILLS", "3"))
+KILLS = how_many("TRAINING_KILLS", few=3, thorough=30)
 FEATURES, WIDTH, CLASSES, SAMPLES, TESTS = 7, 32, 3, 50, 20
 
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from ntkcond.jobs import spectrum
 from ntkcond.jobs.costs import FILTER, FLOAT64, INTERPRETER, TORCH, Work
 from ntkcond.jobs.settings import Config
-from ntkcond.jobs.step import DataSet
+from ntkcond.jobs.step import DataSet, block
 from ntkcond.networks.architectures import ON_IMAGES, seen_as
 from ntkcond.run.need import Need
 
 path = "results/architectures/{dataset}/{architecture}.h5"
+largest = block
 
 MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
 ALONE = 4  # samples run alone in the same module

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from ntkcond.jobs import kernel, spectrum
 from ntkcond.jobs.costs import FLOAT64, Work
 from ntkcond.jobs.settings import Training, names_of
-from ntkcond.jobs.step import DataSet
+from ntkcond.jobs.step import DataSet, block
 from ntkcond.run.need import Need
 
 path = "results/descent/{dataset}/width{width}.h5"
+largest = block
 
 WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.watched`
 

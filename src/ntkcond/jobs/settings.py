@@ -108,7 +108,7 @@ class Training:
     """SGD on one data set, which may override it."""
 
     depths: Whole = DEPTHS("numbers of hidden layers")
-    activation: str = ACTIVATION("one activation")
+    activation: str = ACTIVATION("of the networks that are trained")
     width: int = FROM_1("neurons in each hidden layer; else the data set's", None)
     bias: float = BETA("β; else the data set's", None)
     convention: str = choice("authors", "paper")("what the layers are divided by")

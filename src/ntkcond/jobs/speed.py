@@ -40,11 +40,17 @@ def settings(data: DataSet, loss: str, width: str) -> dict:
     }
 
 
-def sizes(data: DataSet, loss: str, width: str) -> dict:
+def largest(data: DataSet, **wildcards: str) -> int | None:
     """Those that it trains on."""
-    assert data.samples and data.block
     samples = data.config.speed.samples
-    trained = min(data.samples, samples) if isinstance(samples, int) else data.samples
+    if not isinstance(samples, int):
+        return data.samples
+    return samples if data.samples is None else min(data.samples, samples)
+
+
+def sizes(data: DataSet, loss: str, width: str) -> dict:
+    trained = largest(data)
+    assert trained and data.block
     return {"samples": trained, "block": min(data.block, trained)}
 
 

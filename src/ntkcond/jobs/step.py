@@ -105,7 +105,7 @@ def networks(data: DataSet, which: str) -> Iterator[dict[str, str]]:
         yield from ({"network": network, "depth": str(depth)} for depth in data.experiment.depths)
 
 
-def block(data: DataSet, network: str, depth: str) -> int | None:
+def block(data: DataSet, **wildcards: str) -> int | None:
     """The largest NTK, in samples."""
     return data.block
 

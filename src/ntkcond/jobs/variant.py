@@ -23,6 +23,11 @@ def settings(data: DataSet) -> dict:
     return {"most": MOST, "width": width, "depths": sweeps.depths, "seeds": sweeps.seeds}
 
 
+def largest(data: DataSet) -> int:
+    """From which mean and covariance are taken, at most."""
+    return MOST
+
+
 def need(samples: int, features: int, depth: int, width: int) -> Need:
     """The covariance and its eigenvectors; the NTK of fewer samples than features."""
     n = min(features, samples, MOST)

@@ -128,7 +128,12 @@ def _in_types_of_yaml(value: object, keys: list) -> object:
     if isinstance(value, list):
         return [_in_types_of_yaml(entry, keys) for entry in value]
     if isinstance(value, dict):
-        return {key: _in_types_of_yaml(entry, [*keys, key]) for key, entry in value.items()}
+        return {
+            int(key) if isinstance(key, str) and key.isdecimal() else key: _in_types_of_yaml(
+                entry, [*keys, key]
+            )
+            for key, entry in value.items()
+        }
     return value
 
 

@@ -49,7 +49,7 @@ def of_run(plan: "Plan", since: float, compares: bool) -> Iterator[str]:
     if made[False]:
         yield (
             f"ntkcond: made of results that are out of date: {', '.join(_first(made[False]))}."
-            f" `python -m ntkcond.why {made[False][0]}` says which"
+            f" `python -m ntkcond.why {made[False][0]}`, with the same settings, says which"
         )
 
     yield from _overridden("", plan.given, _entries(graph, jobs))

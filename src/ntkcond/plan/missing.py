@@ -1,8 +1,8 @@
 """Data sets that are not here: with `missing: skip`, figures are drawn without them.
 
 A data set is here if its raw files are in data_dir, or its samples or anything made of them in
-results. A figure
-none of whose data sets is here keeps its list, and fails as with `missing: refuse`.
+results. A figure none of whose data sets is here keeps its list, and fails as with
+`missing: refuse`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +32,12 @@ def left_out(graph: Graph) -> dict[str, list[str]]:
 def in_words(graph: Graph, left_out: Mapping[str, Sequence[str]]) -> str:
     """A line for each data set: the figures that lack it, the files, and the fix."""
     names = dict.fromkeys(name for names in left_out.values() for name in names)
+    of = f" of {graph.folder}" if graph.folder != Path() else ""
     return "\n".join(
         f"ntkcond: data set {name} is missing from"
-        f" {', '.join(figure for figure in left_out if name in left_out[figure])}: no"
+        f" {', '.join(figure for figure in left_out if name in left_out[figure])}{of}: no"
         f" {' and '.join(lacking(graph, name))} in {Path(graph.data_dir).absolute()}."
-        " `snakemake downloads` gets what the network has"
+        " The rule `downloads` gets what the network has"
         for name in names
     )
 

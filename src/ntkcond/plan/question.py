@@ -1,9 +1,12 @@
 """What `ntkcond.why` and `ntkcond.predict` share: a question about one result, and its job.
 
-Both take --configfile, --config and --directory as Snakemake does, and run nothing."""
+They take --configfile, --config and --directory as Snakemake does, and run nothing."""
 
 import argparse
 import os
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +24,16 @@ class Question(NamedTuple):
     job: Job
     freshness: Freshness
     missing: str
+
+
+def run(main: Callable[[argparse.Namespace], bool | None], options, otherwise: int = 1) -> None:
+    """The process of a command line: one line for a UserError; the exit status of False."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # | head
+    try:
+        done = main(options.parse_intermixed_args())
+    except UserError as error:
+        sys.exit(f"ntkcond: {error}")
+    sys.exit(otherwise if done is False else 0)
 
 
 def parser(module: str, doc: str) -> argparse.ArgumentParser:
@@ -48,7 +61,10 @@ def asked(arguments: argparse.Namespace) -> Question:
     job = graph.maker(path)
     if job is None:
         folder, below, rest = arguments.file.partition("/results/")
-        hint = f"Use --directory {folder} results/{rest}" if below else "See `snakemake --list`"
+        study = Path("studies", Path(folder).name, "config.yaml")
+        settings_of = f" --configfile {study}" if Path(start, study).is_file() else ""
+        hint = f"Use results/{rest} --directory {folder}{settings_of}"
+        hint = hint if below else "See `snakemake --list`"
         raise UserError(f"{path}: no rule makes this file. {hint}")
     return Question(path, job, Freshness(graph), missing.in_words(whole, left_out))
 

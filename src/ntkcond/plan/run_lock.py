@@ -14,10 +14,12 @@ from typing import TextIO
 
 from ntkcond.run.errors import UserError
 
+RUNNING = Path(".snakemake/ntkcond/running")
+
 _held: list[TextIO] = []  # open, and so locked, while this process lives
 
 
-def is_free(path: Path) -> bool:
+def is_free(path: Path = RUNNING) -> bool:
     """Whether no other process holds the lock."""
     with contextlib.suppress(OSError), path.open("a+", encoding="utf-8") as file:
         try:
@@ -27,7 +29,7 @@ def is_free(path: Path) -> bool:
     return True
 
 
-def take(path: Path) -> None:
+def take(path: Path = RUNNING) -> None:
     """Holds the lock until this process ends. Raises UserError if another process holds it. On a
     file system without locks, only Snakemake's remain."""
     if _held:

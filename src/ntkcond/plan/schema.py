@@ -1,6 +1,6 @@
 """What the settings' fields say (`ntkcond.jobs.settings`), in other forms:
 
-python -m ntkcond.plan.schema                    prints the JSON Schema, for editors
+python -m ntkcond.plan.schema                    prints a JSON Schema of overlays, for editors
 python -m ntkcond.plan.schema config/README.md   writes the tables of settings in a page anew
 """
 
@@ -20,6 +20,21 @@ from ntkcond.plan.config import CONFIG, DEFAULT
 SCHEMA = {"$schema": "https://json-schema.org/draft/2020-12/schema", **CONFIG.schema}
 ALSO_GLOBAL = set(names_of(Config)) - {"training"}  # which the table of the experiment explains
 TABLE = re.compile(r"(<!-- settings: ([a-z ]+) -->\n\|[^\n]*\n\|[^\n]*\n).*?(<!-- end -->\n)", re.S)
+
+
+def of_overlays(schema: dict) -> dict:
+    """The same in JSON Schema where each setting may be left out or null."""
+    overlay = {key: value for key, value in schema.items() if key != "required"}
+    if isinstance(entries := overlay.get("additionalProperties"), dict):
+        overlay["additionalProperties"] = {"anyOf": [of_overlays(entries), {"type": "null"}]}
+    for key in overlay.keys() & {"anyOf", "oneOf"}:
+        overlay[key] = list(map(of_overlays, overlay[key]))
+    if properties := overlay.get("properties"):
+        overlay["properties"] = {
+            name: {"anyOf": [of_overlays(setting), {"type": "null"}]}
+            for name, setting in properties.items()
+        }
+    return overlay
 
 
 def with_tables(page: str) -> str:
@@ -47,13 +62,14 @@ def _rows(
             yield from _rows(kind.of, value or {}, section or name, f"{name}.")
         elif section or name not in ("datasets", "figures"):
             shown = f"`{json.dumps(value)}`".replace('"', "") if value not in (None, []) else ""
-            choice = f"{kind.must}: " if "enum" in kind.schema else ""
+            words = kind.schema.get("enum", ())
+            choice = f"{kind.must}: " if words and all(map(kind.must.count, words)) else ""
             row = f"| `{name}` | {shown} | {choice}{field.metadata['meaning']} |\n"
             yield section or "config", row
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        print(json.dumps(SCHEMA, ensure_ascii=False, indent=1))
+        print(json.dumps(of_overlays(SCHEMA), ensure_ascii=False, indent=1))
     for page in map(Path, sys.argv[1:]):
         page.write_text(with_tables(page.read_text("utf-8")), "utf-8")

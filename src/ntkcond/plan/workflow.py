@@ -44,7 +44,6 @@ from ntkcond.run.ranks import require_mpi
 
 PACKAGE = Path(__file__).parents[1]
 SNAKEMAKE_FOLDER = Path(".snakemake")
-RUNNING = SNAKEMAKE_FOLDER / "ntkcond/running"  # locked while a run is at work
 # In the environment: the Snakemake that a person started, and what its figures lack.
 FIRST, LEFT_OUT = "NTKCOND_FIRST", "NTKCOND_LEFT_OUT"
 
@@ -338,7 +337,7 @@ class Plan:
     @exit_on_mistake
     def on_start(self) -> None:
         """Before the first job."""
-        run_lock.take(RUNNING)
+        run_lock.take()
 
     def on_error(self) -> None:
         """After the last job, if any failed or was stopped."""
@@ -363,9 +362,7 @@ class Plan:
             return
         stale = dict[str, list[str]]()
         for job in self.freshness.survey(target):
-            # of a module with its prefix
-            named = any(f"_{rule}".endswith(f"_{job.rule}") for rule in self.options.forcerun)
-            if named or self._metadata(job):
+            if job.rule in self._forced or self._metadata(job):
                 continue
             if differences := self.freshness.differences(job):
                 words = f"{self.graph.at(job.outputs[0])}: {in_words(differences)}"
@@ -379,6 +376,16 @@ class Plan:
                 f" rebuild them, add at the end of your command: {rebuild}\n    To keep them"
                 f" as they are: --touch {rebuild}\n    (rules of a module have its prefix)"
             )
+
+    @functools.cached_property
+    def _forced(self) -> set[str]:
+        """The rules that --forcerun names; those of a module without its prefix."""
+        rules = sorted([*STEPS, *SPECS, *self.drawings], key=len)  # small_fig_speed: not speed
+        of = {
+            name: [r for r in rules if f"_{name}".endswith(f"_{r}")]
+            for name in self.options.forcerun
+        }
+        return {found[-1] for found in of.values() if found}
 
     def _metadata(self, job: Job) -> Any:
         """Snakemake's, of the job's first output; None where it has none."""
