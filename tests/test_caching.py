@@ -489,8 +489,8 @@ CHANGES: dict[str, list[Change]] = {
             (("datasets/registry", "datasets/source"), ("datasets/registry",)),
         )
     },
-    "`ntk/eigen.py`, `ntk/operators.py`: of the library alone": [
-        code("ntk/eigen.py", "ntk/operators.py")
+    "`ntk/eigen.py`, `ntk/operators.py`, `ntk/public.py`: of the library alone": [
+        code("ntk/eigen.py", "ntk/operators.py", "ntk/public.py")
     ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],

@@ -55,3 +55,11 @@ def test_its_reader_runs_without_this_package(finished):
     )  # fmt: skip
     for line, seed in zip(done.stdout.splitlines(), (1, 32), strict=True):
         assert re.fullmatch(rf"seed {seed}: κ = \S+, \w+; trace of K = \S+", line)
+
+
+def test_a_figure_is_drawn_from_its_csv_as_the_page_says(finished, tmp_path):
+    page = (ROOT / "results/README.md").read_text("utf-8").partition("## Drawing a figure")[2]
+    [code] = re.findall(r"```python\n(.*?)```", page, re.S)
+    code = code.replace('"results/', f'"{finished}/results/')
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "mine.pdf").read_bytes().startswith(b"%PDF")

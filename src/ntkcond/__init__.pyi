@@ -2,14 +2,14 @@ from ntkcond.networks.activations import ACTIVATIONS as ACTIVATIONS
 from ntkcond.networks.mlp import MLP as MLP
 from ntkcond.ntk.eigen import eigendecomposition as eigendecomposition
 from ntkcond.ntk.empirical import empirical_ntk as empirical_ntk
-from ntkcond.ntk.infinite_width import gradient_angle as gradient_angle
-from ntkcond.ntk.infinite_width import infinite_width_ntk as infinite_width_ntk
 from ntkcond.ntk.of_module import Kernel as Kernel
 from ntkcond.ntk.of_module import closest_pair as closest_pair
 from ntkcond.ntk.of_module import condition_number as condition_number
 from ntkcond.ntk.of_module import kernel as kernel
 from ntkcond.ntk.operators import jacobian as jacobian
 from ntkcond.ntk.operators import ntk_operator as ntk_operator
+from ntkcond.ntk.public import extreme_eigenvalues as extreme_eigenvalues
+from ntkcond.ntk.public import gradient_angle as gradient_angle
+from ntkcond.ntk.public import infinite_width_ntk as infinite_width_ntk
 from ntkcond.ntk.spectrum import Spectrum as Spectrum
-from ntkcond.ntk.spectrum import extreme_eigenvalues as extreme_eigenvalues
 from ntkcond.run.errors import UserError as UserError

@@ -11,9 +11,20 @@ import pytest
 from scipy import special, stats
 
 import legible
-from ntkcond.artefacts import fig1, fig2, fig3, fig4, fig_whole, interval, style, sweep_panels
+from ntkcond.artefacts import (
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig_architectures,
+    fig_whole,
+    interval,
+    style,
+    sweep_panels,
+)
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import title
+from ntkcond.run.errors import UserError
 from ntkcond.steps import drawing
 from training_table import TRAINING
 
@@ -407,3 +418,8 @@ def test_fig1_shows_each_depth_and_the_linear_diagonal():
     assert (linear.phi_deg == linear.theta_in_deg).all()
     at_60 = numbers[(numbers.depth == 5) & (numbers.theta_in_deg == 60)]
     assert at_60.phi_deg.item() == pytest.approx(65.765, abs=6e-4)
+
+
+def test_networks_that_take_none_of_the_data_sets_are_named():
+    with pytest.raises(UserError, match=r"no network of architectures.names takes these data sets"):
+        fig_architectures.table([])

@@ -532,8 +532,7 @@ def test_the_error_of_a_matrix_is_stated_or_that_of_its_type():
     for wrong in (-0.5, math.nan):
         with pytest.raises(UserError, match=f"error={wrong}: a bound on the norm of an error is"):
             condition_number(matrix, error=wrong)
-    with pytest.raises(UserError, match=r"of bfloat16: pass matrix.double\(\), with error="):
-        condition_number(torch.eye(2, dtype=torch.bfloat16))
+    assert 1e-3 < condition_number(torch.eye(2, dtype=torch.bfloat16)).error < 1e-1
 
 
 def test_whole_numbers_that_float64_rounds_are_within_the_error():

@@ -13,6 +13,7 @@ from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import ARCHITECTURES
+from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -45,6 +46,11 @@ POINT = ["dataset", "architecture", "activation", "depth"]
 def table(architecture: Sequence[Path]) -> pd.DataFrame:
     """A row for each data set, network, activation and depth: width, weights, n, the columns of κ
     of `ntkcond.artefacts.fig2.table`, those of min_angle_deg over seeds and blocks."""
+    if not architecture:
+        raise UserError(
+            "no network of architectures.names takes these data sets. convolutional and transformer"
+            " take images: give the data set its shape, [channels, height, width]; or name plain"
+        )
     records = []
     for path in architecture:
         with read_hdf5(path) as file:

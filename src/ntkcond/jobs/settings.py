@@ -216,7 +216,10 @@ class Entry(Engine, Experiment):
     seed: int = SEED("of the choice and the order of the samples")
     unit_norm: bool = FLAG("divide each sample by its norm; most activations need it at m = ∞")
     distinct: bool = FLAG("leave out zero samples and those that repeat an earlier one")
-    shape: Whole = SHAPE("of an image, for convolutional networks: channels, height and width")
+    shape: Whole = SHAPE(
+        "of an image, for convolutional networks and transformers: channels, height and width;"
+        " your own images need it, too"
+    )
     training: AllTraining = record(AllTraining, partial=True)("its own settings of `training`")
     scale: Numbers = INTERVAL("interval to which the range of values is mapped")
     hold_out: int = FROM_0("test samples to take from a set without a test split")

@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from ntkcond.ntk.labels import alignment_parts
-from ntkcond.ntk.of_module import Kernel, as_kernel, condition_number
+from ntkcond.ntk.of_module import Kernel, as_kernel, bound_of, condition_number
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF
 from ntkcond.ntk.spectrum import SINGULAR, Spectrum
 from ntkcond.run.errors import UserError
@@ -80,9 +80,11 @@ class Eigendecomposition:
 
     def participation_ratio(self) -> Interval:
         """(tr K)²/‖K‖_F²: n if all eigenvalues are equal, 1 if only one is not 0."""
-        norm = float(np.linalg.norm(self.matrix))
-        off = self.frobenius + _rounding(len(self.values)) * norm
-        root = _ratio(self._trace(), (norm, off), math.sqrt(len(self.values)))
+        size = float(abs(self.matrix).max()) or 1.0  # without which squares underflow or overflow
+        norm = float(np.linalg.norm(self.matrix / size))
+        off = self.frobenius / size + _rounding(len(self.values)) * norm
+        trace, trace_off = (part / size for part in self._trace())
+        root = _ratio((trace, trace_off), (norm, off), math.sqrt(len(self.values)))
         rounding = 4 * UNIT_ROUNDOFF
         return Interval(root.value**2, root.low**2 * (1 - rounding), root.high**2 * (1 + rounding))
 
@@ -257,6 +259,7 @@ def eigendecomposition(
     >>> eigen.complexity(np.ones(3)).value
     1.75
     """
+    error = bound_of(error)
     ntk = as_kernel(kernel, error)
     matrix, n = ntk.matrix, len(ntk.matrix)
     assert isinstance(matrix, np.ndarray)
@@ -268,6 +271,8 @@ def eigendecomposition(
     defect = float(np.linalg.norm(vectors.T @ vectors - np.eye(n))) + math.sqrt(n) * rounding
     off = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
     off += 2 * math.sqrt(n) * rounding * largest
+    if largest:
+        off += 8 * n * float(np.finfo(np.float64).smallest_subnormal)
     given = ntk.error + error
     is_matrix = not isinstance(kernel, Kernel)
     frobenius = ntk.error + error * math.sqrt(n) if is_matrix else given

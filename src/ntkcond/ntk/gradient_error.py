@@ -176,8 +176,9 @@ def _compare_batches(
             lambda: differentiated.outputs(x), plain.outputs, differentiated.dtype
         ):
             raise UserError(
-                "the module's output for a sample depends on the others of its batch, or changes"
-                " from call to call: its NTK is not defined"
+                "the module's output for a sample depends on the others of its batch, changes from"
+                " call to call, or rounds by far more than float64 in another batch: its NTK is not"
+                " defined"
             )
         away = distances(of_rows(plain.gradients, some), gradients)
         if (~(away <= near[some.cpu().numpy()])).any():

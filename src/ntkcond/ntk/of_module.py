@@ -94,6 +94,7 @@ def condition_number(
     >>> spectrum.verdict, spectrum.grade
     ('resolved', 'estimated')
     """
+    error = bound_of(error)
     if isinstance(module, nn.Module) or (callable(module) and not isinstance(module, Tensor)):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
@@ -123,7 +124,7 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     >>> pair.first, pair.second, round(pair.angle_deg, 6)
     (0, 1, 60.0)
     """
-    matrix = _matrix(kernel)
+    matrix = matrix_of(kernel)
     norms = np.sqrt(matrix.diagonal())
     index = np.flatnonzero(norms)
     if len(index) < 2:
@@ -139,30 +140,60 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
 def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
     """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
     that of rounding its entries to their type is added."""
-    matrix = _matrix(kernel, error)
-    if isinstance(kernel, Kernel):
-        if kernel.grade == UNCERTIFIED:
-            raise UserError(
-                "this kernel was computed with certify=False: nothing is known of its error. Leave"
-                " that out, or pass kernel.matrix with an error= of your own"
-            )
-        return replace(kernel, matrix=matrix)
-    entries = _entries(kernel)
-    types = [np.dtype(np.float64), *([entries.dtype] if entries.dtype.kind == "f" else [])]
-    rough = max(np.finfo(kind).eps for kind in types) if entries.dtype != np.float64 else 0.0
-    rounding = rough / 2 * float(np.trace(matrix))
-    return Kernel(matrix, float(rounding), len(matrix), (), (), grade=PROVED)
+    error = bound_of(error)
+    matrix = matrix_of(kernel, error)
+    if not isinstance(kernel, Kernel):
+        rounding = _rounding_of_entries(kernel, matrix)
+        return Kernel(matrix, rounding, len(matrix), (), (), grade=PROVED)
+    if kernel.grade == UNCERTIFIED:
+        raise UserError(
+            "this kernel was computed with certify=False: nothing is known of its error. Leave"
+            " that out, or pass kernel.matrix with an error= of your own"
+        )
+    return replace(kernel, matrix=matrix)
 
 
-def _matrix(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
+def bound_of(error: Any) -> float:
+    """Raises UserError for what is no bound on the norm of an error."""
+    try:
+        bound = float(error)
+    except (TypeError, ValueError):
+        bound = math.nan
+    if not bound >= 0:
+        raise UserError(f"error={error}: a bound on the norm of an error is a number, 0 or above")
+    return bound
+
+
+def _rounding_of_entries(given: np.ndarray | Tensor, matrix: np.ndarray) -> float:
+    """A bound on the Frobenius norm of what rounding K's entries to their type changed: each by u
+    of it, and below the normal numbers by half the smallest. ‖K‖_F is at most tr K, and the trace
+    that is computed is within (u + n 2⁻⁵²) tr K and n of the smallest."""
+    if given.dtype in (np.float64, torch.float64):
+        return 0.0
+    double, n = np.finfo(np.float64), len(matrix)
+    unit, tiny = float(double.eps) / 2, float(double.smallest_subnormal) / 2
+    if isinstance(given, Tensor) and given.is_floating_point():
+        known = torch.finfo(given.dtype)
+        unit = max(unit, known.eps / 2)
+        tiny = max(tiny, known.smallest_normal * known.eps / 2)
+    elif not isinstance(given, Tensor) and np.asarray(given).dtype.kind == "f":
+        of_array = np.finfo(np.asarray(given).dtype)
+        unit = max(unit, float(of_array.eps) / 2)
+        tiny = max(tiny, float(of_array.smallest_subnormal) / 2)
+    trace = float(np.trace(matrix))
+    return unit * (1 + 4 * unit + n * float(double.eps)) * trace + 2 * n * tiny
+
+
+def matrix_of(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
     """(n, n) float64. error: by how much its diagonal may be below zero."""
-    if not error >= 0:
-        raise UserError(f"error={error}: a bound on the norm of an error is 0 or above")
     if isinstance(kernel, Kernel) and kernel.two_sets:
         raise UserError("this kernel is of two sets of samples: one of a single set is needed")
     entries = _entries(kernel.matrix if isinstance(kernel, Kernel) else kernel)
     if entries.dtype.kind not in "fiu":
-        raise UserError(f"an NTK is a matrix of real numbers, not of {entries.dtype}")
+        raise UserError(
+            f"an NTK is a matrix of real numbers, not of {entries.dtype}. Of a network:"
+            " ntkcond.kernel(module, x) gives it"
+        )
     matrix = entries.astype(np.float64, copy=False)
     if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
         raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
@@ -176,12 +207,15 @@ def _matrix(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndar
 
 
 def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
-    if isinstance(matrix, Tensor) and matrix.dtype == torch.bfloat16:
-        raise UserError(
-            "a matrix of bfloat16: pass matrix.double(), with error=matrix.trace() / 512 if its"
-            " entries were rounded to bfloat16"
-        )
-    return matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else np.asarray(matrix)
+    if isinstance(matrix, Tensor):
+        if matrix.layout != torch.strided:
+            raise UserError("the matrix is sparse: give matrix.to_dense()")
+        matrix = matrix.detach().cpu()
+        known_to_numpy = not matrix.is_floating_point() or matrix.dtype == torch.float32
+        return (matrix if known_to_numpy else matrix.double()).numpy()
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise UserError("the matrix has a mask: give the NTK of the samples that are to count")
+    return np.asarray(matrix)
 
 
 @torch.inference_mode(False)
@@ -237,6 +271,8 @@ def kernel(
            [2., 2.],
            [2., 2.]])
     """
+    if isinstance(memory, bool) or not isinstance(memory, int | float) or not memory > 0:
+        raise UserError(f"memory={memory!r}: it must be a number of bytes, such as 2e9")
     module = as_module(module, params)
     names = chosen_parameters(module, parameters)
     refuse_training(module)
@@ -275,7 +311,10 @@ def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Modu
 
 def _rank_bound(x: Tensor, weights: int, outputs: int, output: int | str | None) -> int:
     """A bound on the rank of J Jᵀ for one set of samples."""
-    distinct = len(first_of_each(x.cpu().numpy().reshape(len(x), -1)))
+    entries = x.cpu().numpy().reshape(len(x), -1)
+    if entries.dtype.kind == "f":  # 0 and −0 are two inputs: of atan2, say
+        entries = np.ascontiguousarray(entries).view(f"i{entries.dtype.itemsize}")
+    distinct = len(first_of_each(entries))
     if output == "trace":
         return min(distinct, weights * outputs)
     return min(distinct * outputs if output == "all" else distinct, weights)
@@ -340,6 +379,10 @@ def refuse_training(module: nn.Module) -> None:
                 " depend on each other: call module.eval()"
                 + ("" if part.running_mean is not None else ", with track_running_stats=True")
             )
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse:
+            raise UserError(
+                f"{name or 'the module'} ({kind}) has sparse gradients: build it with sparse=False"
+            )
         if isinstance(part, nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
             raise UserError(
                 f"{name or 'the module'} ({kind}) is on, so that the output is random: call"
@@ -387,6 +430,8 @@ def _samples(
         raise UserError(f"{name} has the shape {tuple(x.shape)}: it must have {samples} or more")
     if x.is_complex():
         raise UserError(f"{name} is complex: give real samples")
+    if x.layout != torch.strided:
+        raise UserError(f"{name} is sparse: give {name}.to_dense()")
     if x.is_inference():
         x = x.clone()
     if not x.is_floating_point():

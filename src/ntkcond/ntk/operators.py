@@ -111,6 +111,9 @@ class Operator(abc.ABC):
         """The transpose."""
 
     def __matmul__(self, v: Vectors) -> Vectors:
+        if not isinstance(v, Tensor | np.ndarray):
+            kind = type(v).__name__
+            raise UserError(f"the operator takes vectors, NumPy or torch, not a {kind}")
         given = v if isinstance(v, Tensor) else torch.from_numpy(np.ascontiguousarray(v))
         if given.ndim not in (1, 2) or given.shape[0] != self.shape[1]:
             rows, columns = self.shape
@@ -247,7 +250,7 @@ class NTKOperator(Operator):
 
         It is not below `low`, nor above the trace, `high`. That it is within the residual of
         `value` is not proved, though likely: Lanczos starts from a random vector."""
-        value, residual, rounding = self._extreme("LA", tolerance, seed)
+        value, residual, rounding = self._extreme("LA", tolerance, seed, None)
         return ExtremeEigenvalue(value, residual, value - rounding, self.trace() + rounding)
 
     def smallest_eigenvalue(
@@ -263,6 +266,8 @@ class NTKOperator(Operator):
         """The density of eigenvalues by stochastic Lanczos quadrature (Ubaru, Chen and Saad, SIAM
         J. Matrix Anal. Appl. 38, 1075, 2017): probes × steps products, probes vectors at once."""
         self._require_symmetric("the density")
+        if probes < 1 or steps < 1:
+            raise UserError(f"probes={probes}, steps={steps}: each must be 1 or more")
         steps = min(steps, self.shape[0])
         start = self._signs(probes, seed).T / math.sqrt(self.shape[0])
         basis = [torch.from_numpy(start).to(self.device, self.dtype)]  # each (n, probes)
@@ -283,10 +288,15 @@ class NTKOperator(Operator):
         return np.random.default_rng(seed).choice([-1.0, 1.0], (probes, self.shape[0]))
 
     def _extreme(
-        self, which: str, tolerance: float, seed: int, products: int | None = None
+        self, which: str, tolerance: float, seed: int, products: int | None
     ) -> tuple[float, float, float]:
         """A Ritz value, its residual, and how far rounding may have moved it."""
         from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+        if not 0 <= tolerance < math.inf:
+            raise UserError(f"tolerance={tolerance}: it must be 0 or above")
+        if products is not None and products < 1:
+            raise UserError(f"products={products}: it must be 1 or more")
 
         self._require_symmetric("an eigenvalue")
         n = self.shape[0]
@@ -418,7 +428,7 @@ def _network(
     if batch is None:
         at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
         batch = 4 * at_once  # one backward pass, without gradients of samples
-    elif batch < 1:
+    elif isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise UserError(f"batch={batch}: it must be a number of samples, 1 or more")
     return _Network(differentiated, outputs, batch, few, type(module).__name__), samples
 

@@ -3,7 +3,8 @@
 Every operation on real numbers gets inputs and results that are off by random relative errors of
 COARSER units of rounding of their type, inputs of sums of k terms by √k times as much: Monte Carlo
 arithmetic (Parker, UCLA CSD-970002, 1997). What that changes, over COARSER, estimates what rounding
-itself does: cancellation is seen wherever it happens, in any range of numbers.
+itself does: cancellation is seen wherever it happens, in any range of numbers; within an operation
+only where it is known (`INSIDE`).
 
 A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
 run: one that is as near to the kink as rounding may have moved it is counted. Where the largest of
@@ -24,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
+FLOAT32_CONSTANT = 2.0**29  # units of rounding of float64: 2⁻²⁴ relative
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 # Operations that only move numbers: they do not round.
@@ -63,6 +65,20 @@ def _pair(a: Any, b: Any) -> Iterator[Any]:
     yield a - b
 
 
+def _whole(z: Any, *_: Any) -> Iterator[Any]:
+    yield z - z.round()
+
+
+def _shrink(z: Any, at: float = 0.5) -> Iterator[Any]:
+    yield from (z + at, z - at)
+
+
+def _elu(z: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Iterator[Any]:
+    """The slope jumps at 0, but for α = 1."""
+    if alpha * input_scale != 1:
+        yield z
+
+
 # Distances to the kink of what these operations are given.
 KINKS: dict[str, Callable[..., Iterator[Any]]] = {
     "relu": lambda z: iter([z]),
@@ -79,16 +95,72 @@ KINKS: dict[str, Callable[..., Iterator[Any]]] = {
     "hardtanh_": lambda z, low=-1, high=1: iter([z - low, z - high]),
     "hardsigmoid": lambda z: iter([z + 3, z - 3]),
     "hardswish": lambda z: iter([z + 3, z - 3]),
+    "hardshrink": _shrink,
+    "softshrink": _shrink,
+    "elu": _elu,
+    "elu_": _elu,
+    "heaviside": lambda z, *_: iter([z]),
+    "floor": _whole,
+    "ceil": _whole,
+    "trunc": _whole,
+    "frac": _whole,
+    "round": lambda z, *_: iter([z - z.floor() - 0.5]),
+    "floor_divide": lambda a, b: _whole(a / b),
+    "remainder": lambda a, b: _whole(a / b),
+    "fmod": lambda a, b: _whole(a / b),
     "clamp": lambda z, low=None, high=None: (z - at for at in (low, high) if at is not None),
     "clamp_min": _pair,
     "clamp_min_": _pair,
     "clamp_max": _pair,
     "maximum": _pair,
     "minimum": _pair,
+    "fmax": _pair,
+    "fmin": _pair,
     "gt": _pair,
     "ge": _pair,
     "lt": _pair,
     "le": _pair,
+}
+
+
+def _gelu(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    return args[0].abs()
+
+
+def _gelu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    gradient, z = args[0].abs(), args[1].abs()
+    return gradient * (1 + z * (1 + z**2)) if kwargs.get("approximate") == "tanh" else gradient
+
+
+def _of_float32_constants(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    return result.abs() * (FLOAT32_CONSTANT if result.dtype == torch.float64 else 1)
+
+
+def _elu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    """CELU has 1/α in float32."""
+    alpha, _, inverse, _, z = args[1:6]
+    if inverse == 1 or alpha * inverse == 1:
+        return result.abs()
+    return _of_float32_constants(args, kwargs, result) * (1 + abs(inverse * z))
+
+
+def _distance(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    """√(‖a‖² + ‖b‖² − 2 a·b)."""
+    a, b = args[0], args[1]
+    terms = (a**2).sum(-1)[..., :, None] + (b**2).sum(-1)[..., None, :]
+    return math.sqrt(a.shape[-1]) * terms / result.clamp(min=torch.finfo(result.dtype).tiny)
+
+
+# Errors within an operation that no relative error of its inputs and its result has: absolute, in
+# units of rounding. 1 + erf and 1 + tanh of GELU cancel; a difference of squares; a constant of
+# float32 in torch's code for float64.
+INSIDE: dict[str, Callable[[tuple, dict, Tensor], Tensor]] = {
+    "gelu": _gelu,
+    "gelu_backward": _gelu_backward,
+    "_log_softmax": lambda args, kwargs, result: 1 + result.abs(),
+    "hardsigmoid_backward": _of_float32_constants,
+    "elu_backward": _elu_backward,
+    "_euclidean_dist": _distance,
 }
 
 
@@ -159,6 +231,9 @@ class Perturbed(Plain):
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         moved = [self._moved(a, growth) for a in args]
         result = func(*moved, **kwargs)
+        if name in INSIDE:
+            size = INSIDE[name](tuple(moved), kwargs, result)
+            result = result + (self._moved(size, 1.0) - size)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
         if name in PRODUCTS:  # that of √k errors in its terms is larger

@@ -26,7 +26,11 @@ class Question(NamedTuple):
     missing: str
 
 
-def run(main: Callable[[argparse.Namespace], bool | None], options, otherwise: int = 1) -> None:
+def run(
+    main: Callable[[argparse.Namespace], bool | None],
+    options: argparse.ArgumentParser,
+    otherwise: int = 1,
+) -> None:
     """The process of a command line: one line for a UserError; the exit status of False."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # | head
     try:
@@ -57,6 +61,8 @@ def asked(arguments: argparse.Namespace) -> Question:
     os.chdir(arguments.directory)
     whole = Graph(settings, start)
     left_out = missing.left_out(whole)
+    if not arguments.file:
+        raise UserError("name a file, such as results/fig2.pdf")
     graph, path = whole.without(left_out), os.path.relpath(arguments.file)
     job = graph.maker(path)
     if job is None:

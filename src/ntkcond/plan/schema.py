@@ -4,10 +4,10 @@ python -m ntkcond.plan.schema                    prints a JSON Schema of overlay
 python -m ntkcond.plan.schema config/README.md   writes the tables of settings in a page anew
 """
 
+import argparse
 import dataclasses
 import json
 import re
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -16,6 +16,8 @@ import yaml
 from ntkcond.datasets.registry import SOURCES
 from ntkcond.jobs.settings import Config, Entry, names_of
 from ntkcond.plan.config import CONFIG, DEFAULT
+from ntkcond.plan.question import run
+from ntkcond.run.errors import UserError
 
 SCHEMA = {"$schema": "https://json-schema.org/draft/2020-12/schema", **CONFIG.schema}
 ALSO_GLOBAL = set(names_of(Config)) - {"training"}  # which the table of the experiment explains
@@ -68,8 +70,17 @@ def _rows(
             yield section or "config", row
 
 
-if __name__ == "__main__":
-    if len(sys.argv) == 1:
+def main(arguments: argparse.Namespace) -> None:
+    if not arguments.pages:
         print(json.dumps(of_overlays(SCHEMA), ensure_ascii=False, indent=1))
-    for page in map(Path, sys.argv[1:]):
+    for page in arguments.pages:
+        if not page.is_file():
+            raise UserError(f"{page}: no such file")
         page.write_text(with_tables(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(prog="python -m ntkcond.plan.schema")
+    options.description = "Prints the JSON Schema of the settings, for editors."
+    options.add_argument("pages", nargs="*", type=Path, help="whose tables are written anew")
+    run(main, options)

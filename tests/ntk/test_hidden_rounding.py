@@ -1,0 +1,351 @@
+"""Errors that no random error of an operation's inputs and results shows: they are within it, or in
+the type of a matrix. Each certificate here was false once; exact values are mpmath's."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from mpmath import mpf
+from torch import nn
+
+import ntkcond
+from ntkcond.run.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mpmath.workdps(60):
+        yield
+
+
+def gelu(z):
+    cdf = mpmath.erfc(-z / mpmath.sqrt(2)) / 2
+    return z * cdf, cdf + z * mpmath.npdf(z)
+
+
+def gelu_by_tanh(z):
+    root, cube = mpmath.sqrt(2 / mpmath.pi), mpf("0.044715")
+    inner, slope = root * (z + cube * z**3), root * (1 + 3 * cube * z**2)
+    half = 1 / (1 + mpmath.exp(-2 * inner))  # (1 + tanh)/2
+    return z * half, half + z * slope / (2 * mpmath.cosh(inner) ** 2)
+
+
+def hard_sigmoid(z):
+    inside = abs(z) < 3
+    return min(max(z + 3, mpf(0)), mpf(6)) / 6, mpf(inside) / 6
+
+
+def celu(z):
+    alpha = mpf(0.7)
+    return (z, mpf(1)) if z > 0 else (alpha * mpmath.expm1(z / alpha), mpmath.exp(z / alpha))
+
+
+def exact_kernel(network: nn.Sequential, activation, x: np.ndarray):
+    """K of Linear – σ – Linear, in mpmath."""
+    first, _, last = network.requires_grad_(False)
+    rows = []
+    for sample in x:
+        sample, row = [mpf(float(v)) for v in sample], []
+        for j in range(first.out_features):
+            weights, bias = first.weight[j], float(first.bias[j])
+            z = mpmath.fdot((mpf(float(w)), v) for w, v in zip(weights, sample, strict=True))
+            value, slope = activation(z + mpf(bias))
+            back = mpf(float(last.weight[0, j])) * slope
+            row += [value, back, *(back * v for v in sample)]
+        rows.append(row)
+    return mpmath.matrix([[mpmath.fdot(a, b) for b in rows] for a in rows])
+
+
+def kappa(matrix) -> mpf:
+    trace = sum(matrix[i, i] for i in range(matrix.rows))
+    values = mpmath.eigsy(matrix / trace, eigvals_only=True)
+    return max(values) / min(values) if min(values) > mpf(10) ** -50 else mpmath.inf
+
+
+@pytest.mark.parametrize("bias", [0, -5, -6, -7, -8])
+@pytest.mark.parametrize(
+    ("module", "activation"),
+    [
+        (nn.GELU(), gelu),
+        (nn.GELU(approximate="tanh"), gelu_by_tanh),
+        (nn.Hardsigmoid(), hard_sigmoid),
+        (nn.CELU(0.7), celu),
+    ],
+    ids=["gelu", "gelu by tanh", "hardsigmoid", "celu"],
+)
+def test_what_an_activation_rounds_within_is_in_the_error(module, activation, bias):
+    """1 + erf cancels where z is far below 0; torch's slopes have float32 constants."""
+    if bias and isinstance(module, nn.Hardsigmoid):
+        bias = -2  # else all slopes vanish
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(2, 8), module, nn.Linear(8, 1, bias=False)).double()
+    with torch.no_grad():
+        network[0].bias.fill_(bias)
+    x = torch.randn(5, 2, dtype=torch.float64).numpy()
+    kernel = ntkcond.kernel(network, x)
+    exact = exact_kernel(network, activation, x)
+    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
+    assert off <= kernel.error
+    computed = ntkcond.condition_number(kernel)
+    assert computed.kappa_lower <= kappa(exact) <= computed.kappa_upper
+    assert computed.verdict == "resolved" or bias < -5 or activation in (hard_sigmoid, celu)
+
+
+class LogSoftmax(nn.Module):
+    """exp(log_softmax) − 1 of a class that is all but certain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1, 2, bias=False)
+
+    def forward(self, x):
+        return 1e16 * torch.log_softmax(self.linear(x), 1)[:, :1]
+
+
+def test_a_logarithm_of_all_but_one_is_lost_in_rounding():
+    """1 + exp(−40) is 1: outputs and gradients are 0 or off by some of their size."""
+    network = LogSoftmax().double()
+    with torch.no_grad():
+        network.linear.weight.copy_(torch.tensor([[18.0], [-18.0]]))
+    x = np.array([[1.0], [1.01]])
+    kernel = ntkcond.kernel(network, x)
+    slopes = [mpf(1e16) * mpf(v) / (1 + mpmath.exp(36 * mpf(v))) for v in x[:, 0]]
+    exact = mpmath.matrix([[2 * a * b for b in slopes] for a in slopes])
+    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
+    assert off <= kernel.error
+
+
+class Rbf(nn.Module):
+    def __init__(self, offset: float, spread: float) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.centres = nn.Parameter(offset + spread * torch.randn(30, 3, dtype=torch.float64))
+
+    def forward(self, x):
+        return torch.exp(-torch.cdist(x, self.centres) / 0.01).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize(("offset", "spread"), [(10.0, 0.01), (100.0, 0.1)])
+def test_distances_of_many_points_by_their_squares_are_in_the_error(offset, spread):
+    """torch.cdist of more than 25 points is √(‖a‖² + ‖b‖² − 2 a·b)."""
+    network = Rbf(offset, spread)
+    x = (offset + spread * torch.randn(30, 3, dtype=torch.float64)).numpy()
+    kernel = ntkcond.kernel(network, x)
+    centres = network.centres.detach().numpy()
+    rows = []
+    for sample in x:
+        row = []
+        for centre in centres:
+            apart = [mpf(float(a)) - mpf(float(b)) for a, b in zip(sample, centre, strict=True)]
+            far = mpmath.sqrt(mpmath.fsum(a * a for a in apart))
+            row += [mpmath.exp(-far / mpf(0.01)) / mpf(0.01) * a / far for a in apart]
+        rows.append(row)
+    exact = mpmath.matrix([[mpmath.fdot(a, b) for b in rows] for a in rows])
+    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
+    assert off <= kernel.error
+
+
+KINKS = {
+    "hardshrink": (nn.Hardshrink(0.5), 0.5),
+    "softshrink": (nn.Softshrink(0.25), 0.25),
+    "selu": (nn.SELU(), 0.0),
+    "elu": (nn.ELU(0.5), 0.0),
+    "hardtanh": (nn.Hardtanh(-0.5, 0.5), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", [*KINKS, "floor", "round", "remainder", "fmax"])
+def test_a_preactivation_at_a_jump_of_the_slope_is_counted(name):
+    """z = (1/3 + 2/3 …) at the jump but for rounding: on which side it is nobody knows."""
+    functions = {
+        "floor": (lambda z: z * torch.floor(z), 1.0),
+        "round": (lambda z: z * torch.round(z), 0.5),
+        "remainder": (lambda z: torch.remainder(z, 0.25), 0.25),
+        "fmax": (lambda z: torch.fmax(z, 0.5 * torch.ones_like(z)), 0.5),
+    }
+    sigma, at = KINKS.get(name) or functions[name]
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 4, dtype=torch.float64), nn.Linear(4, 1).double()
+
+        def forward(self, x):
+            return self.last(sigma(self.first(x)))
+
+    torch.manual_seed(0)
+    network, x = Network(), torch.randn(4, 3, dtype=torch.float64)
+    with torch.no_grad():
+        z = network.first(x[:1])[0, 0] - network.first.bias[0]
+        network.first.bias[0] = at - z  # rounded
+    kernel = ntkcond.kernel(network, x)
+    assert kernel.kinks >= 1
+    assert ntkcond.condition_number(kernel).verdict == "unresolved"
+    with torch.no_grad():
+        network.first.bias[0] += 1e-3
+    assert ntkcond.kernel(network, x).kinks == 0
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_elu_and_celu_have_no_kink_where_their_slope_has_no_jump(alpha):
+    torch.manual_seed(0)
+    x = torch.zeros(2, 3, dtype=torch.float64)
+    x[1] = 1e-17
+    for sigma in [nn.CELU(alpha), *([nn.ELU()] if alpha == 1 else [])]:
+        network = nn.Sequential(nn.Linear(3, 4, bias=False), sigma, nn.Linear(4, 1)).double()
+        assert ntkcond.kernel(network, x).kinks == 0
+
+
+TYPES = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133, torch.float32: 2.0**-149}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_entries_below_the_normal_numbers_of_a_type_are_in_the_error(dtype):
+    """1.51 and 1.49 of the smallest number are rounded to 2 and 1: κ is 150, and not 3."""
+    matrix = torch.tensor([[1.51, 1.49], [1.49, 1.51]], dtype=torch.float64) * TYPES[dtype]
+    rounded = matrix.to(dtype)
+    given = [rounded] if dtype == torch.bfloat16 else [rounded, rounded.numpy()]
+    for entries in given:
+        computed = ntkcond.condition_number(entries)
+        assert computed.kappa_lower <= 150 <= computed.kappa_upper
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("scale", [1e-7, 1e-6, 1e-5, 1.0, 1e3])
+def test_matrices_of_low_precision_hold_their_exact_values(dtype, scale):
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        half = random.standard_normal((5, 8)) * math.sqrt(scale / 8)
+        matrix = torch.from_numpy(half @ half.T)
+        matrix = (matrix + matrix.T) / 2
+        smallest, *_, largest = np.linalg.eigvalsh(matrix.numpy())
+        computed = ntkcond.condition_number(matrix.to(dtype))
+        assert computed.kappa_lower <= largest / smallest * (1 + 1e-9)
+        assert largest / smallest * (1 - 1e-9) <= computed.kappa_upper
+        assert abs(computed.lambda_min - smallest) <= computed.error * (1 + 1e-9)
+
+
+def test_a_trace_beyond_the_largest_number_of_its_type():
+    computed = ntkcond.condition_number((np.eye(3) * 30000).astype(np.float16))
+    assert computed.verdict == "resolved" and computed.lambda_min == 30000
+
+
+def test_zero_and_minus_zero_are_two_samples():
+    """atan2(±0, −1) is ±π: K has the eigenvalues 2 and 2 π²."""
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.last(torch.atan2(x, -torch.ones_like(x)))
+
+    computed = ntkcond.condition_number(Network(), np.array([[0.0], [-0.0]]))
+    assert computed.kappa_lower <= math.pi**2 <= computed.kappa_upper
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        ([[1.0, 2.0], [3.0, 4.0]], "not symmetric"),
+        (1j * np.eye(2), "real numbers"),
+        (np.diag([-1.0, 1.0]), "below zero"),
+        ([[1.0, 2.0], [2.0, 1.0]], "not positive semi-definite"),
+        (np.diag([1.0, math.nan]), "NaN or infinite"),
+        (np.zeros((0, 0)), "an NTK is an"),
+        (np.ones((2, 3)), "an NTK is an"),
+        (np.ma.masked_array(np.eye(2), np.eye(2)), "has a mask"),
+        (torch.eye(2).to_sparse(), "is sparse"),
+    ],
+)
+def test_extreme_eigenvalues_are_of_positive_semidefinite_matrices(matrix, words):
+    with pytest.raises(UserError, match=words):
+        ntkcond.extreme_eigenvalues(np.asanyarray(matrix) if isinstance(matrix, list) else matrix)
+
+
+def test_extreme_eigenvalues_of_other_types_are_those_of_float64():
+    matrix = np.array([[2, 1], [1, 2]])
+    for given in (matrix, matrix.astype(np.float32), torch.tensor(matrix).half()):
+        found = ntkcond.extreme_eigenvalues(given)
+        assert (found.lambda_min, found.lambda_max) == pytest.approx((1, 3), abs=1e-14)
+        assert found.proved
+    assert ntkcond.extreme_eigenvalues(np.diag([-1e-9, 1.0]), kernel_error=1e-8).lambda_max == 1
+
+
+NETWORK = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=math.inf)
+FINITE = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((90.0, NETWORK), "in radians"),
+        ((-0.1, NETWORK), "in radians"),
+        ((math.nan, NETWORK), "finite real numbers"),
+        ((1.0, FINITE), "width=5: at infinite width"),
+        ((1.0, "relu"), "give an ntkcond.MLP"),
+        ((1.0, NETWORK, -1.0), "weight_variance=-1.0"),
+    ],
+)
+def test_gradient_angle_refuses(arguments, words):
+    with pytest.raises(UserError, match=words):
+        ntkcond.gradient_angle(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("x", "network", "words"),
+    [
+        (1j * np.eye(2), NETWORK, "finite real numbers"),
+        (np.diag([1.0, math.nan]), NETWORK, "finite real numbers"),
+        (np.zeros((0, 3)), NETWORK, r"\(n, d\)"),
+        (np.ones(3), NETWORK, r"\(n, d\)"),
+        (np.eye(2), FINITE, "width=5: at infinite width"),
+    ],
+)
+def test_infinite_width_ntk_refuses(x, network, words):
+    with pytest.raises(UserError, match=words):
+        ntkcond.infinite_width_ntk(x, network)
+
+
+def test_tensors_have_an_ntk_at_infinite_width():
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    of_array = ntkcond.infinite_width_ntk(x, NETWORK)
+    assert np.array_equal(ntkcond.infinite_width_ntk(torch.from_numpy(x), NETWORK), of_array)
+
+
+def test_the_participation_ratio_of_tiny_and_huge_matrices_is_that_of_their_multiples():
+    matrix = np.array([[1.0, 0.0, 1.0], [0.0, 2.0, 2.0], [1.0, 2.0, 3.0]])
+    for scale in (2.0**-540, 2.0**-1000, 1.0, 2.0**600):
+        ratio = ntkcond.eigendecomposition(matrix * scale).participation_ratio()
+        assert ratio.low <= 1.5 <= ratio.high and ratio.value == pytest.approx(1.5)
+
+
+def test_the_error_of_subnormal_eigenvalues_is_not_zero():
+    matrix = np.diag([1e-310, 3e-310])
+    eigen = ntkcond.eigendecomposition(matrix)
+    assert (abs(eigen.values - np.diag(matrix)) <= eigen.error).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m, x: ntkcond.kernel(m, x, memory="4GB"), "memory='4GB'"),
+        (lambda m, x: ntkcond.kernel(m, x, memory=math.nan), "memory=nan"),
+        (lambda m, x: ntkcond.ntk_operator(m, x, batch=1.5), "batch=1.5"),
+        (lambda m, x: ntkcond.kernel(nn.Embedding(3, 2, sparse=True), x), "sparse gradients"),
+        (lambda m, x: ntkcond.kernel(m, x.to_sparse()), "x is sparse"),
+        (lambda m, x: ntkcond.condition_number(ntkcond.ntk_operator(m, x)), "ntkcond.kernel"),
+        (lambda m, x: ntkcond.condition_number(np.eye(2), error="a"), "error=a: a bound"),
+        (lambda m, x: ntkcond.ntk_operator(m, x) @ "a", "takes vectors"),
+        (lambda m, x: ntkcond.ntk_operator(m, x).density(steps=0), "steps=0"),
+        (lambda m, x: ntkcond.ntk_operator(m, x).density(probes=0), "probes=0"),
+        (lambda m, x: ntkcond.ntk_operator(m, x).largest_eigenvalue(math.nan), "tolerance=nan"),
+        (lambda m, x: ntkcond.ntk_operator(m, x).smallest_eigenvalue(products=0), "products=0"),
+    ],
+)
+def test_mistakes_are_named(call, words):
+    with pytest.raises(UserError, match=words):
+        call(nn.Linear(3, 1), torch.eye(3))
