@@ -153,19 +153,29 @@ KINKS = {
     "selu": (nn.SELU(), 0.0),
     "elu": (nn.ELU(0.5), 0.0),
     "hardtanh": (nn.Hardtanh(-0.5, 0.5), 0.5),
+    "softplus": (nn.Softplus(threshold=2), 2.0),
+    "hardswish in place": (nn.Hardswish(inplace=True), -3.0),
+    "hardsigmoid in place": (nn.Hardsigmoid(inplace=True), 3.0),
+    "threshold in place": (nn.Threshold(0.5, 0, inplace=True), 0.5),
+    "floor": (lambda z: z * torch.floor(z), 1.0),
+    "floor in place": (lambda z: z * z.detach().clone().floor_(), 1.0),
+    "round": (lambda z: z * torch.round(z), 0.5),
+    "round to tenths": (lambda z: z * torch.round(z, decimals=1), 0.75),
+    "div": (lambda z: z * torch.div(z, 0.25, rounding_mode="floor"), 0.75),
+    "remainder": (lambda z: torch.remainder(z, 0.25), 0.25),
+    "fmax": (lambda z: torch.fmax(z, 0.5 * torch.ones_like(z)), 0.5),
+    "atan2": (lambda z: torch.atan2(z, -torch.ones_like(z)) ** 2 * z.sign().detach(), 0.0),
+    "whole number": (lambda z: z * z.detach().long(), 1.0),
+    "boolean": (lambda z: z * z.detach().bool(), 0.0),
+    "equal": (lambda z: torch.where(z.detach() == 1, 0, z), 1.0),
+    "mask of -inf": (lambda z: z * (torch.where(z < -9, -math.inf, z) > 0.5), 0.5),
 }
 
 
-@pytest.mark.parametrize("name", [*KINKS, "floor", "round", "remainder", "fmax"])
+@pytest.mark.parametrize("name", KINKS)
 def test_a_preactivation_at_a_jump_of_the_slope_is_counted(name):
     """z = (1/3 + 2/3 …) at the jump but for rounding: on which side it is nobody knows."""
-    functions = {
-        "floor": (lambda z: z * torch.floor(z), 1.0),
-        "round": (lambda z: z * torch.round(z), 0.5),
-        "remainder": (lambda z: torch.remainder(z, 0.25), 0.25),
-        "fmax": (lambda z: torch.fmax(z, 0.5 * torch.ones_like(z)), 0.5),
-    }
-    sigma, at = KINKS.get(name) or functions[name]
+    sigma, at = KINKS[name]
 
     class Network(nn.Module):
         def __init__(self) -> None:
@@ -186,6 +196,51 @@ def test_a_preactivation_at_a_jump_of_the_slope_is_counted(name):
     with torch.no_grad():
         network.first.bias[0] += 1e-3
     assert ntkcond.kernel(network, x).kinks == 0
+
+
+UNLISTED = {
+    "bucketize": lambda z: z * torch.bucketize(z.detach(), z.new_tensor([1.0])),
+    "grid_sample": lambda z: nn.functional.grid_sample(
+        torch.tensor([0.0, 0.0, 1.0]).to(z).expand(len(z), 1, 1, 3),
+        torch.stack([z - 1, 0 * z], -1)[:, None],
+        align_corners=True,
+    )[:, 0, 0],
+    "by Python": lambda z: torch.stack(
+        [torch.stack([v if v.item() > 1 else 0 * v for v in row]) for row in z]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNLISTED)
+def test_a_jump_in_an_operation_that_nobody_listed_is_in_the_error(name):
+    """One of 300 neurons is at the jump: its slope may be 0 or 1, which changes the gradient by
+    little."""
+    torch.manual_seed(0)
+    first, last = nn.Linear(1, 300).double(), torch.randn(300, dtype=torch.float64)
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = first
+
+        def forward(self, x):
+            return (UNLISTED[name](self.first(x)) @ last)[:, None]
+
+    x = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
+    with torch.no_grad():
+        last[0] = 0.1
+        first.weight[1:] *= 0.1
+        first.bias[1:] = 1.5 + 0.3 * torch.rand(299, dtype=torch.float64)
+        first.weight[0] = 1 / 3
+        first.bias[0] = 1 - 0.1
+        kernel = ntkcond.kernel(Network(), x)
+        sides = []
+        for away in (-1e-9, 1e-9):
+            first.bias[0] = 0.9 + away
+            sides.append(ntkcond.kernel(Network(), x, certify=False).matrix)
+    apart = np.linalg.norm(sides[1] - sides[0])
+    assert 1e-6 < apart / np.linalg.norm(sides[0]) < 1e-2
+    assert max(np.linalg.norm(kernel.matrix - side) for side in sides) <= kernel.error + 1e-7
 
 
 @pytest.mark.parametrize("alpha", [1.0, 2.0])

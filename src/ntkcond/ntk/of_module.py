@@ -250,8 +250,9 @@ def kernel(
     to the norms of two gradients, with two stages a layer and one more, for u of the lowest
     precision that the module computes in. Where these errors change a gradient by more than
     SATURATED, or a preactivation is at a kink, the whole gradient counts as error. It takes about
-    four times as long as K alone. Without it, whether samples depend on each other is tried on the
-    first four alone.
+    four times as long as K alone; operations whose kinks are not known need twenty more runs
+    (`ntkcond.ntk.perturbation.LISTED`). Without it, whether samples depend on each other is tried
+    on the first four alone.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; under autocast; if the output is no tensor, not finite,

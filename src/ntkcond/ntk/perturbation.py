@@ -7,7 +7,9 @@ itself does: cancellation is seen wherever it happens, in any range of numbers; 
 only where it is known (`INSIDE`).
 
 A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
-run: one that is as near to the kink as rounding may have moved it is counted. Where the largest of
+run: one that is as near to the kink as rounding may have moved it is counted. Of operations that
+are not `LISTED` nobody knows the kinks: what errors as small as those of rounding change there is
+measured (`ntkcond.ntk.gradient_error`). Where the largest of
 some entries is chosen, as in max pooling, ties are no kink if the gradient is the same on either
 side: they are decided the other way, and the gradient tells.
 """
@@ -23,6 +25,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
+AS_ROUNDING = 4.0  # as large as rounding, or a little larger
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
 FLOAT32_CONSTANT = 2.0**29  # units of rounding of float64: 2⁻²⁴ relative
@@ -65,8 +68,20 @@ def _pair(a: Any, b: Any) -> Iterator[Any]:
     yield a - b
 
 
+def _constant(z: Any, at: Any) -> Iterator[Any]:
+    """Two tensors are compared in the backward pass of amax, whose ties are `Swapped`."""
+    if not isinstance(at, Tensor):
+        yield z - at
+
+
 def _whole(z: Any, *_: Any) -> Iterator[Any]:
     yield z - z.round()
+
+
+def _to_whole(z: Any, dtype: torch.dtype | None = None) -> Iterator[Any]:
+    """A boolean is z ≠ 0, an integer without the fraction."""
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        yield from iter([z]) if dtype == torch.bool else _whole(z)
 
 
 def _shrink(z: Any, at: float = 0.5) -> Iterator[Any]:
@@ -82,9 +97,7 @@ def _elu(z: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> 
 # Distances to the kink of what these operations are given.
 KINKS: dict[str, Callable[..., Iterator[Any]]] = {
     "relu": lambda z: iter([z]),
-    "relu_": lambda z: iter([z]),
     "leaky_relu": lambda z, *_: iter([z]),
-    "leaky_relu_": lambda z, *_: iter([z]),
     "rrelu_with_noise": lambda z, *_: iter([z]),
     "_prelu_kernel": lambda z, *_: iter([z]),
     "abs": lambda z: iter([z]),
@@ -92,25 +105,26 @@ KINKS: dict[str, Callable[..., Iterator[Any]]] = {
     "sign": lambda z: iter([z]),
     "threshold": lambda z, at, *_: iter([z - at]),
     "hardtanh": lambda z, low=-1, high=1: iter([z - low, z - high]),
-    "hardtanh_": lambda z, low=-1, high=1: iter([z - low, z - high]),
     "hardsigmoid": lambda z: iter([z + 3, z - 3]),
     "hardswish": lambda z: iter([z + 3, z - 3]),
     "hardshrink": _shrink,
     "softshrink": _shrink,
     "elu": _elu,
-    "elu_": _elu,
     "heaviside": lambda z, *_: iter([z]),
+    "softplus": lambda z, beta=1, at=20: iter([beta * z - at]),
+    "atan2": lambda y, x: iter([torch.where(x < 0, y, 1.0)]),
+    "_to_copy": _to_whole,
     "floor": _whole,
     "ceil": _whole,
     "trunc": _whole,
     "frac": _whole,
-    "round": lambda z, *_: iter([z - z.floor() - 0.5]),
+    "round": lambda z, decimals=0: _whole(z * 10**decimals - 0.5),
+    "div": lambda a, b, rounding_mode=None: _whole(a / b) if rounding_mode else iter([]),
     "floor_divide": lambda a, b: _whole(a / b),
     "remainder": lambda a, b: _whole(a / b),
     "fmod": lambda a, b: _whole(a / b),
     "clamp": lambda z, low=None, high=None: (z - at for at in (low, high) if at is not None),
     "clamp_min": _pair,
-    "clamp_min_": _pair,
     "clamp_max": _pair,
     "maximum": _pair,
     "minimum": _pair,
@@ -120,6 +134,8 @@ KINKS: dict[str, Callable[..., Iterator[Any]]] = {
     "ge": _pair,
     "lt": _pair,
     "le": _pair,
+    "eq": _constant,
+    "ne": _constant,
 }
 
 
@@ -175,8 +191,53 @@ RANKED = {
 }  # fmt: skip
 
 
+# Operations without a jump in value or slope, or which see theirs in another operation.
+SMOOTH = {
+    "_adaptive_avg_pool2d_backward", "_log_softmax_backward_data", "_prelu_kernel_backward",
+    "_scaled_dot_product_efficient_attention_backward", "_unsafe_view", "acos", "acosh",
+    "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward", "add", "addcdiv", "addcmul",
+    "addr", "asin", "asinh", "atan", "atanh", "avg_pool2d_backward", "avg_pool3d",
+    "avg_pool3d_backward", "celu", "col2im", "cos", "cosh", "cumprod", "detach", "elu_backward",
+    "erf", "erfc", "exp", "exp2", "expm1", "fill", "fractional_max_pool2d_backward",
+    "fractional_max_pool3d_backward", "glu", "glu_backward", "hardshrink_backward",
+    "hardswish_backward", "hardtanh_backward", "im2col", "index_put", "isfinite", "isinf",
+    "isnan", "leaky_relu_backward", "lerp", "log", "log10", "log1p", "log2",
+    "log_sigmoid_backward", "log_sigmoid_forward", "logaddexp", "logcumsumexp",
+    "max_pool3d_with_indices_backward", "mish", "mish_backward", "mul", "new_empty_strided",
+    "new_full", "new_ones", "pixel_shuffle", "pixel_unshuffle", "pow", "reciprocal",
+    "reflection_pad1d", "reflection_pad1d_backward", "reflection_pad2d_backward",
+    "reflection_pad3d", "reflection_pad3d_backward", "replication_pad1d",
+    "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d",
+    "replication_pad3d_backward", "rrelu_with_noise_backward", "rsqrt", "rsub", "selu",
+    "sigmoid", "sigmoid_backward", "silu", "silu_backward", "sin", "sinc", "sinh",
+    "softplus_backward", "softshrink_backward", "sqrt", "square", "sub", "tan", "tanh",
+    "tanh_backward", "unfold_backward", "unsafe_split", "upsample_bicubic2d",
+    "upsample_bicubic2d_backward", "upsample_bilinear2d", "upsample_bilinear2d_backward",
+    "upsample_linear1d", "upsample_linear1d_backward", "upsample_nearest1d",
+    "upsample_nearest1d_backward", "upsample_nearest2d", "upsample_nearest2d_backward",
+    "upsample_nearest3d", "upsample_nearest3d_backward", "upsample_trilinear3d",
+    "upsample_trilinear3d_backward", "zero",
+}  # fmt: skip
+NORMS = {"linalg_vector_norm": 1, "_cdist_forward": 2, "_cdist_backward": 3}  # place of the order
+LISTED = MOVES | SUMS | NORMALISED | set(KINKS) | set(INSIDE) | POOLS | RANKED | SMOOTH
+
+
 def _is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _is_listed(name: str, args: tuple) -> bool:
+    if name in NORMS:  # others are no smooth functions
+        return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
+    return name in LISTED
+
+
+def _has_real(args: tuple) -> bool:
+    return any(_is_real(a) or (isinstance(a, list | tuple) and any(map(_is_real, a))) for a in args)
+
+
+def _is_view(func: Any) -> bool:
+    return not func._schema.is_mutable and any(r.alias_info for r in func._schema.returns)
 
 
 class _Seen(NamedTuple):
@@ -187,24 +248,29 @@ class _Seen(NamedTuple):
 
 
 class Plain(TorchDispatchMode):
-    """Runs operations as they are and keeps distances to kinks, and what is chosen from."""
+    """Runs operations as they are and keeps distances to kinks, what is chosen from, and names of
+    operations that are not `LISTED`: these may have kinks that nobody knows of."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.unlisted: set[str] = set()
         self.distances: list[_Seen] = []
         self.choices: list[_Seen] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        self._keep(func, args)
+        self._keep(func, args, kwargs or {})
         return func(*args, **(kwargs or {}))
 
-    def _keep(self, func: Any, args: tuple) -> None:
-        name = func.overloadpacket.__name__
+    def _keep(self, func: Any, args: tuple, kwargs: dict) -> None:
+        name = func.overloadpacket.__name__.removesuffix("_")
+        if not (_is_listed(name, args) or _is_view(func)) and _has_real(args):
+            self.unlisted.add(name)
+        named = {key: kwargs[key] for key in kwargs.keys() & {"decimals", "rounding_mode", "dtype"}}
         if name in KINKS and any(_is_real(a) for a in args):
             self.distances += [
-                _Seen(name, v.detach().clone()) for v in KINKS[name](*args) if _is_real(v)
+                _Seen(name, v.detach().clone()) for v in KINKS[name](*args, **named) if _is_real(v)
             ]
         if _chooses(name, args):
             self.choices.append(_Seen(name, args[0].detach().clone()))
@@ -220,7 +286,7 @@ class Perturbed(Plain):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        self._keep(func, args)
+        self._keep(func, args, kwargs or {})
         kwargs = kwargs or {}
         schema, name = func._schema, func.overloadpacket.__name__
         if name in MOVES or any(r.alias_info is not None for r in schema.returns):
@@ -396,7 +462,8 @@ def undecided(plain: Plain, perturbed: Perturbed, samples: int) -> Tensor:
         a, b = before.values, after.values
         rows = a.ndim > 0 and len(a) == samples
         a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
-        reach = (b - a).abs().amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
+        away = (b - a).abs().nan_to_num(nan=0.0)  # of infinite ones, as in masks
+        reach = away.amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
         near = a.abs() <= MARGIN / perturbed.coarser * reach
         if near.any():
             near &= ((a != 0) | (b != 0)) & (reach > 0)
