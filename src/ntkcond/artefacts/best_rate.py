@@ -23,6 +23,7 @@ def alone(rows: pd.DataFrame) -> str:
     return f"compared with no other at L = {', '.join(map(str, sorted(rows.depth[only].unique())))}"
 
 
-def chosen(rate_for: str) -> str:
-    """What one rate is for."""
-    return "for each depth" if rate_for == "depth" else "for all depths"
+def chosen(rate_for: str, stops: bool) -> str:
+    """What one rate is for, and why it is the best. stops: whether runs end below a loss."""
+    why = f"{'whose runs stop first, else ' * stops}with the lowest final training loss"
+    return f"{why}, for {'each depth' if rate_for == 'depth' else 'all depths'}"

@@ -1,5 +1,7 @@
 """Figure 3: training loss against epoch, a curve for each depth, at the best learning rate."""
 
+import textwrap
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -104,9 +106,10 @@ def _while_all_run(runs: pd.DataFrame) -> pd.DataFrame:
 def draw(numbers: pd.DataFrame) -> style.Picture:
     """A panel for each data set; below them the key, with the learning rate of each curve."""
     datasets = numbers.groupby("dataset", sort=False)
-    colours, note = style.depth_colours_of(numbers.depth), _note(numbers)
-    heights = [2.5, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
+    colours = style.depth_colours_of(numbers.depth)
     width = style.TEXT_WIDTH if len(datasets) > 1 else 4.2
+    note = [part for line in _note(numbers) for part in textwrap.wrap(line, int(22 * width))]
+    heights = [2.5, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
     figure = style.figure(height=sum(heights), width=width)
     above, below = figure.subfigures(2, 1, height_ratios=heights)
     panels = above.subplots(1, len(datasets), squeeze=False)[0]
@@ -184,9 +187,11 @@ def _rates(numbers: pd.DataFrame) -> str:
         return (
             rf"$\eta$: the learning rate; {alone or 'one at each depth, compared with no other'}."
         )
+    curves = numbers.groupby(CURVE)
+    stops = bool((curves.epoch.max() < curves.epochs.max()).any())
+    chosen = best_rate.chosen(numbers.rate_for.iloc[0], stops)
     return (
-        r"$\eta$: the learning rate with the lowest final training loss"
-        f" {best_rate.chosen(numbers.rate_for.iloc[0])}, of those from"
+        rf"$\eta$: the learning rate {chosen}, of those from"
         f" {numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}"
         f"{'; ' * bool(alone)}{alone}."
     )

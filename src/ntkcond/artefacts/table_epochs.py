@@ -41,8 +41,8 @@ depth.
 )
 
 NAMES = {
-    "depth": "the rate with the lowest final loss, for each depth",
-    "dataset": "one rate for all depths, with the lowest final losses",
+    "depth": "the rate whose runs stop first, else with the lowest final loss, for each depth",
+    "dataset": "one rate for all depths, whose runs stop first, else with the lowest final losses",
     "threshold": "the fastest rate for each depth and loss",
 }
 

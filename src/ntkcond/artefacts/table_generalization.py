@@ -93,7 +93,8 @@ def _rates(tried: pd.DataFrame) -> str:
     alone = best_rate.alone(tried)
     if (tried.at_edge == "only").all():
         return alone
-    best = f"the one with the lowest final training loss {best_rate.chosen(tried.rate_for.iloc[0])}"
+    stops = bool((tried.stop_below > 0).any())
+    best = f"the one {best_rate.chosen(tried.rate_for.iloc[0], stops)}"
     marked = tried.at_edge.isin(best_rate.EDGES).any()
     at_edge = " (* at the edge of those tried)" if marked else ""
     return f"{best}{at_edge}{'; ' * bool(alone)}{alone}"
