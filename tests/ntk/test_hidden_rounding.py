@@ -243,6 +243,40 @@ def test_a_jump_in_an_operation_that_nobody_listed_is_in_the_error(name):
     assert max(np.linalg.norm(kernel.matrix - side) for side in sides) <= kernel.error + 1e-7
 
 
+JUMPS = {
+    "isclose": lambda z: z * z.detach().isclose(torch.full_like(z, 1.1), atol=0.1, rtol=0),
+    "greater": lambda z: z * (z.detach() > 1),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_gradient_of_zero_beside_a_jump_has_an_error(name):
+    """All neurons are off; by rounding, one of them could be on."""
+    torch.manual_seed(0)
+    first, last = nn.Linear(1, 8).double(), torch.randn(8, dtype=torch.float64)
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = first
+
+        def forward(self, x):
+            return (JUMPS[name](self.first(x)) @ last)[:, None]
+
+    x = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
+    with torch.no_grad():
+        first.weight *= 0.1
+        first.bias[:] = 0.5
+        first.weight[0], first.bias[0] = -1 / 3, 1.1
+        while Network()(x).any():
+            first.bias[0] = first.bias[0].nextafter(first.bias[1])
+        kernel = ntkcond.kernel(Network(), x)
+        first.bias[0] += 1e-9
+        on = ntkcond.kernel(Network(), x, certify=False).matrix
+    assert not kernel.matrix.any() and on.any()
+    assert np.linalg.norm(on) <= kernel.error
+
+
 @pytest.mark.parametrize("alpha", [1.0, 2.0])
 def test_elu_and_celu_have_no_kink_where_their_slope_has_no_jump(alpha):
     torch.manual_seed(0)

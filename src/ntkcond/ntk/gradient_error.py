@@ -141,7 +141,7 @@ def gradient_errors(
             return None
         _compare_batches(differentiated, x, outputs, plain, halves, near)
     error = np.where(lost, size + away, away / natural[0].coarser)
-    if plain.plain.unlisted:
+    if plain.plain.unlisted or (kinks > 0).any():
         numbers = range(runs, runs + UNLISTED_RUNS)
         changed = [run(number, [slice(None)], AS_ROUNDING)[0] for number in numbers]
         error = np.maximum(error, np.sqrt(np.max(changed, 0)))

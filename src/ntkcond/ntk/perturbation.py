@@ -295,7 +295,8 @@ class Perturbed(Plain):
                 result.copy_(self._moved(result, 1.0))
             return self._moved(result, 1.0) if _rounds(name, args, result) else result
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
-        moved = [self._moved(a, growth) for a in args]
+        once = {id(a): self._moved(a, growth) for a in args}  # x == x stays true: isfinite
+        moved = [once[id(a)] for a in args]
         result = func(*moved, **kwargs)
         if name in INSIDE:
             size = INSIDE[name](tuple(moved), kwargs, result)
