@@ -1,5 +1,6 @@
 """What several tests share."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -92,7 +93,8 @@ def real_data() -> Path:
 @pytest.fixture
 def real_mnist(real_data: Path) -> Raw:
     """All of MNIST; torchvision reads it."""
-    pytest.importorskip("torchvision")
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision, which reads MNIST, is not installed")
     from ntkcond.datasets import mnist
 
     return mnist.load(real_data, {})
