@@ -4,7 +4,7 @@ their logs, as a CSV:
     python benchmarks/predicted.py results/fig_whole.pdf --directory runs/whole \\
         --configfile studies/whole/config.yaml --longer-than 10
 
-Of a large kernel's spectrum also the seconds of its parts.
+Of a large kernel's spectrum also the seconds of its parts, for all initialisations together.
 """
 
 import csv
@@ -46,7 +46,7 @@ def main() -> None:
         seconds, memory = float(WORK.search(text)[1]), float(logged["peak_memory_mb"]) / 1e3
         if seconds > a.longer_than:
             expected = cost(question.freshness.graph, job, rate)
-            parts = {name: re.search(part, text) for name, part in PARTS.items()}
+            parts = {name: re.findall(part, text) for name, part in PARTS.items()}
             rows.append({
                 "job": expected.name,
                 "seconds": seconds,
@@ -55,7 +55,7 @@ def main() -> None:
                 "memory_gb": memory,
                 "predicted_gb": round(expected.memory / 1e9, 2),
                 "memory_ratio": round(expected.memory / 1e9 / memory, 2),
-                **{name: part and float(part[1]) for name, part in parts.items()},
+                **{name: round(sum(map(float, some)), 1) or "" for name, some in parts.items()},
                 "gflops": round(rate / 1e9),
             })  # fmt: skip
     table = csv.DictWriter(sys.stdout, rows[0] if rows else ["job"], lineterminator="\n")

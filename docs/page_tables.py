@@ -257,17 +257,16 @@ def modules() -> Iterator[str]:
 def whole_jobs() -> Iterator[str]:
     """Whole data sets in one NTK: time, memory, κ and λ_min."""
     jobs = table("whole").set_index("job")
-    numbers = table(WHOLE).query("activation == 'relu'").set_index(["dataset", "depth"])
-    yield from head("", "kernel, s", "spectrum, s", "of it the factor, s", "memory, GB", "κ",
-                    "λ_min", "±, at most")  # fmt: skip
-    for dataset, depth in (("mnist", 1), ("mnist", 3), ("mnist", 10), ("fashion_mnist", 3),
-                           ("librispeech", 3)):  # fmt: skip
+    numbers = table(WHOLE).query("activation == 'relu' and depth > 0")
+    yield from head("", "initialisations", "kernel, s", "spectrum, s", "of it the factor, s",
+                    "memory, GB", "κ", "λ_min", "±, at most")  # fmt: skip
+    for (dataset, depth), sizes in numbers.groupby(["source", "depth"], sort=False):
         kernel, spectrum = (
             jobs.loc[f"{rule}/{dataset}/relu/{depth}"] for rule in ("kernel", "spectrum")
         )
-        one = numbers.loc[dataset, depth]
+        one = sizes.iloc[-1]
         yield row(
-            f"{DATASETS[dataset]}, L = {depth}", round(kernel.seconds),
+            f"{DATASETS[dataset]}, L = {depth}", one.seeds, round(kernel.seconds),
             round(spectrum.seconds), round(spectrum.factor_s), f"{spectrum.memory_gb:.1f}",
             power(one.kappa_mean, 2), digits(one.lambda_min, 4),
             f"{math.ceil(1e5 * one.lambda_min_error) / 1e5:.5f}",  # a bound: never rounded down

@@ -24,10 +24,10 @@ SPEC = Spec(
 **(a)** The smallest gradient angle φ among n samples and **(b)** the condition number κ of the NTK
 of n samples, against n, for the data sets of figure 2 that are the first n samples of one source;
 a colour for each depth. ReLU: filled, solid; linear: hollow, dashed; thin lines: infinite width.
-It is meant for one seed and ``block: all`` (studies/whole): φ is among all samples of a set.
-Bars are the interval that the bound on the error of λ_min leaves for κ; a triangle is a lower
-bound. κ = ∞ has a band of its own: a linear NTK of more samples than features is singular. L = 0,
-the linear model, is drawn once.
+It is meant for ``block: all`` (studies/whole): φ is among all samples of a set. Marks are means
+over initialisations. A bar is the interval that the bounds on the errors of λ_min leave for κ of
+all initialisations; a triangle is a lower bound. κ = ∞ has a band of its own: a linear NTK of more
+samples than features is singular. L = 0, the linear model, is drawn once.
 
 **The paper** does not say n of its κ (its authors' scripts have 512) and has no NTK of a whole data
 set.
@@ -103,8 +103,8 @@ def _draw_kappas(axes: Axes, curve: pd.DataFrame, look: dict) -> None:
     sweep_panels.draw_limit(axes, curve.n, curve.infinite_kappa_mean, look)
     axes.plot(curve.n, curve.kappa_mean.replace(np.inf, np.nan), **look)
     known = curve[np.isfinite(curve.kappa_upper) & np.isfinite(curve.kappa_mean)]
-    low, high, means = known.kappa_lower, known.kappa_upper, r"bar: $\kappa$ within its error bound"
-    style.bars(axes, known.n, low, high, look["color"], means)
+    means = r"bar: $\kappa$ of all initialisations, with error bounds"
+    style.bars(axes, known.n, known.kappa_lower, known.kappa_upper, look["color"], means)
     lost = curve[curve.unresolved > 0]
     sweep_panels.draw_bound(axes, lost.n, lost.kappa_lower_bound, look["color"])
 
