@@ -70,7 +70,7 @@ def of_training() -> Iterator[tuple[str, Value]]:
 
 
 def of_when() -> Iterator[tuple[str, Value]]:
-    """The study `when`: the change of κ with the tenth layer and beyond, λ_min at m = n."""
+    """When ReLU helps: pairs near the rule's limit, the tenth layer and beyond, λ_min at m = n."""
     numbers = table("studies/when/fig_when_data")
     away = np.exp(np.abs(np.log(numbers.predicted_kappa / numbers.kappa)))
     yield "when, median", (away.groupby(numbers.dataset).median().max() - 1)
@@ -83,6 +83,10 @@ def of_when() -> Iterator[tuple[str, Value]]:
     yield "tenth layer, power", 100 * tenth.power
     yield "speech, L = 20 to 30", (last.change_mean - 1)
     yield "speech, L = 20 to 30, p", last.p_rise
+    pairs = table("fig_when").query(
+        "cause == 'pairs' and level == 45 and formula_relu_to_linear < 1"
+    )
+    yield "pairs at 45°, most that ReLU raises κ", pairs.relu_to_linear.max() - 1
     ratios = table("studies/when/fig_lambda_min")
     square = ratios[ratios.width == ratios.n].groupby(["dataset", "depth"]).ratio_mean
     few = square.agg(["min", "max"])
@@ -139,6 +143,8 @@ def of_trends() -> Iterator[tuple[str, Value]]:
     yield "violations that pass, equal σ", passed[~unequal].max()
     flat = trends[trends.index.str.contains("is flat") & trends.index.str.contains("by 8 (?:σ )?a")]
     yield "flat steps that are confirmed", flat.holds.max()
+    half = trends[trends.index.str.contains(r"falls by 1\.25")]
+    yield "violations half as large that pass", (half.holds + half.not_contradicted).max()
 
 
 def of_costs() -> Iterator[tuple[str, Value]]:

@@ -321,7 +321,7 @@ def test_no_text_says_that_relu_lowers_kappa_of_all_data():
     )
     limits = (
         "on these data", "images and speech", "does not", "same samples", "says that",
-        "if κ(c) is above", "with β ≥ 1", "if κ of the inputs is above",
+        "with β ≥ 1", "where κ of the inputs",
         "of any data | gaussian samples", "to each feature",
     )  # fmt: skip
     for name, text in TEXTS.items():

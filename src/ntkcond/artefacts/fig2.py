@@ -43,8 +43,8 @@ every layer. When you compare:
 - Linear networks keep the κ of the inputs only at infinite width. At finite width it tends to grow
   with depth.
 - Whether ReLU and depth lower κ depends on the data. They do where nearly parallel samples or a
-  common offset make κ of the inputs large. Of nearly orthogonal samples ReLU raises κ
-  (``newest-1`` in the claims).
+  common offset make κ of the inputs large. Of nearly orthogonal samples, if they
+  are few against their features, ReLU raises κ (``newest-1`` in the claims).
 - SVHN's real files were not available to this project so far: its reader is tested on files of the
   same format only.
 - The authors' scripts compute in float32, which loses the smallest eigenvalue to rounding when κ

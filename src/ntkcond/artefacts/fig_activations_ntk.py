@@ -24,8 +24,8 @@ available activation; thin lines: infinite width.
 
 **The paper** mentions such an experiment in its ICLR submission (Appendix F, not in our copies):
 tanh lowers κ, sigmoid raises it, and depth amplifies both. That holds here, but that sigmoid's κ is
-still below that of the inputs after one layer. ReLU² follows its infinite width for a few layers
-only: each layer squares its size, and so the fluctuations of a finite width.
+still below that of the inputs after one and two layers. ReLU² follows its infinite width for a few
+layers only: each layer squares its size, and so the fluctuations of a finite width.
 """,
 )
 

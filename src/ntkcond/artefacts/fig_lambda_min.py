@@ -21,7 +21,7 @@ SPEC = Spec(
 λ_min of the NTK of n samples at width m over that at infinite width, against m/n: geometric mean
 over initialisations and blocks, with the 95 % t interval over initialisations. A row for each data
 set, a column for each depth L, a colour for each n. Where curves lie on each other m/n decides;
-where they are shifted by their n it is m alone. A point of which a λ_min is not resolved is left
+where they are shifted, m matters apart from it. A point of which a λ_min is not resolved is left
 out.
 
 **The paper** measures at m = 512 only.

@@ -18,7 +18,7 @@ SPEC = Spec(
 κ of the NTK of the first n samples against n: median and middle 68 % over initialisations and
 blocks, a colour for each depth; a hollow triangle is a lower bound.
 
-**The paper** does not say n of its κ (the authors' scripts have 512). Here κ grows as a power of n:
+**The paper** does not say n of its κ (the authors' scripts have 512). Here κ grows faster than n:
 no κ means anything without its n.
 """,
 )

@@ -33,8 +33,9 @@ changes, the dashed line where the linearised NTK has it (docs/when.md). A cross
 three networks of width 512 is on the other side than infinite width; a dot: it is more than
 double or less than half of it.
 
-**The paper** says that ReLU and depth lower κ of any data without parallel inputs. They do so where
-an offset, pairs, or n near d make κ of the inputs large.
+**The paper** says that ReLU and depth lower κ of any data without parallel inputs. ReLU does so
+where an offset, pairs, falling variances or n near d make κ of the inputs large; depth where a
+strong offset, close pairs or strongly falling variances do, not where n near d alone does.
 """,
 )
 
