@@ -44,6 +44,16 @@ def test_the_page_names_every_data_set_its_axes_and_attributes(finished, folder)
     assert seen == documented.keys() - LARGE
 
 
+def test_the_page_names_every_array_of_a_data_set(finished):
+    documented = rows("results/datasets/")
+    for path in (finished / "results/datasets").glob("*.h5"):
+        with h5py.File(path) as file:
+            assert set(file) <= documented.keys()
+            for name, values in file.items():
+                assert values.ndim == len(documented[name][1].split(",")), name
+            assert len(file["index"]) == len(file["x"])
+
+
 def test_its_reader_runs_without_this_package(finished):
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     code = code.replace("depth3", "depth2")
