@@ -265,15 +265,15 @@ def whole_jobs() -> Iterator[str]:
     jobs = table("whole").set_index("job")
     numbers = table(WHOLE).query("activation == 'relu' and depth > 0")
     yield from head("", "initialisations", "kernel, s", "spectrum, s", "of it the factor, s",
-                    "memory, GB", "κ", "λ_min", "±, at most")  # fmt: skip
+                    "memory, GB", "κ", "least λ_min", "±, at most")  # fmt: skip
     for (dataset, depth), sizes in numbers.groupby(["source", "depth"], sort=False):
         kernel, spectrum = (
             jobs.loc[f"{rule}/{dataset}/relu/{depth}"] for rule in ("kernel", "spectrum")
         )
         one = sizes.iloc[-1]
         yield row(
-            f"{DATASETS[dataset]}, L = {depth}", one.seeds, round(kernel.seconds),
-            round(spectrum.seconds), round(spectrum.factor_s), f"{spectrum.memory_gb:.1f}",
+            f"{DATASETS[dataset]}, L = {depth}", one.seeds, f"{kernel.seconds:,.0f}",
+            f"{spectrum.seconds:,.0f}", f"{spectrum.factor_s:,.0f}", f"{spectrum.memory_gb:.1f}",
             power(one.kappa_mean, 2), digits(one.lambda_min, 4),
             f"{math.ceil(1e5 * one.lambda_min_error) / 1e5:.5f}",  # a bound: never rounded down
         )  # fmt: skip

@@ -97,3 +97,14 @@ def test_requests_are_above_what_was_measured():
         need, work = step.need(*sizes), step.work(*sizes, 1)
         assert costs.megabytes(need.bytes, 1) * 1e6 > peak + costs.SNAKEMAKE
         assert 60 * (costs.minutes(work, 1, 1) - costs.START) > seconds
+
+
+@pytest.mark.parametrize(
+    "depth, seeds, peak",
+    [(3, 1, 2.530e9), (10, 1, 6.097e9), (1, 2, 2.398e9), (3, 2, 4.411e9), (10, 2, 11.414e9)],
+)
+def test_a_kernel_of_several_initialisations_holds_the_factors_of_two(depth, seeds, peak):
+    """Peak memory of the NTKs of 60,000 images, m = 512 (studies/whole): one initialisation, of
+    Fashion-MNIST, and two, of MNIST."""
+    need = kernel.need(60_000, 60_000, 784, depth, 512, seeds=seeds)
+    assert peak < need.bytes < 1.35 * peak

@@ -53,7 +53,7 @@ def test_sizes_are_known_by_name():
     """A misspelt parameter that has a default would never be given."""
     graph = Graph(typed(CONFIG), ROOT)
     jobs = {job.rule: job for name in SPECS for job in graph.upstream(graph.job(name))}
-    optional = {"linear", "prove_smallest", "infinite", "together", "hours"}
+    optional = {"linear", "prove_smallest", "infinite", "together", "hours", "seeds"}
     for rule in STEPS.keys() & jobs.keys():
         request = graph.request(rule, jobs[rule].wildcards)
         for function in (request.step.need, request.step.work, request.step.file_bytes):

@@ -30,7 +30,7 @@ def settings(data: DataSet, width: str) -> dict:
 
 def need(block: int, features: int, depth: int, width: int) -> Need:
     """An NTK at the start and one on the way, with their eigenvectors."""
-    ntk = kernel.need(block, block, features, depth, width)
+    ntk = kernel.need_of_one(block, block, features, depth, width)
     return ntk._replace(bytes=ntk.bytes + 6 * FLOAT64 * block**2)
 
 

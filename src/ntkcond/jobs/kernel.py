@@ -20,6 +20,17 @@ def settings(data: DataSet, network: str, depth: str) -> dict:
 
 
 def need(
+    block: int, samples: int, features: int, depth: int, width: int, linear: bool = False,
+    seeds: int = 2,
+) -> Need:  # fmt: skip
+    """What one NTK takes, and the factors of another: those of the last are freed when the next
+    are there."""
+    one = need_of_one(block, samples, features, depth, width, linear)
+    another = costs.factors_bytes(block, features, 0 if linear else depth, width)
+    return one._replace(bytes=one.bytes + another * (seeds * (samples // block) > 1))
+
+
+def need_of_one(
     block: int, samples: int, features: int, depth: int, width: int, linear: bool = False
 ) -> Need:
     """The factors of one block, or of some small ones, what bounds their errors, and a few tiles; K

@@ -58,7 +58,7 @@ def need(
     block: int, samples: int, features: int, depth: int, width: int, batch: int, seeds: int
 ) -> Need:
     """Training of all seeds together; NTKs before it, with their eigenvectors."""
-    ntk = kernel.need(block, samples, features, depth, width).bytes + 6 * FLOAT64 * block**2
+    ntk = kernel.need_of_one(block, samples, features, depth, width).bytes + 6 * FLOAT64 * block**2
     training = sgd.need(samples, features, 0, depth, width, batch, seeds)
     return training._replace(bytes=training.bytes + ntk - INTERPRETER)
 

@@ -98,7 +98,7 @@ def need(
     block: int, blocks: int | None, samples: int, features: int, depth: int, width: int
 ) -> Need:
     """The closest pair of so many blocks, None for all samples; then the largest NTK's spectrum."""
-    ntk = kernel.need(block, samples, features, depth, width)
+    ntk = kernel.need_of_one(block, samples, features, depth, width)
     searched = samples if blocks is None else min(samples, blocks * block)
     # at infinite width: bands of K, and samples as they are, divided by their norms, and distinct
     copies = 3 * FLOAT64 * searched * features
