@@ -1,15 +1,18 @@
 """Values that pages state and that take a computation, by their names."""
 
 import re
+import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr, ttest_1samp
 
 from ntkcond.artefacts.claims import counts
+from ntkcond.artefacts.costs import LOGGED
 from ntkcond.jobs.kernel import file_bytes
-from stated import Quantity, Value, table
+from stated import ROOT, Quantity, Value, table
 
 WHOLE = "studies/whole/fig_whole"
 PREDICTORS = ("fig_predictors", "studies/small/fig_predictors")
@@ -148,9 +151,10 @@ def of_trends() -> Iterator[tuple[str, Value]]:
 
 
 def of_costs() -> Iterator[tuple[str, Value]]:
-    costs = table("studies/full_size/costs").query("artefact == 'fig2'")
-    yield "CPU time of figure 2", Quantity(costs.cpu_s.sum(), "s")
-    yield "memory of figure 2", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
+    for archive in sorted(ROOT.glob("studies/*/jobs.tar.xz")):
+        costs = costs_in(archive)
+        yield f"CPU time of {archive.parent.name}", Quantity(costs.cpu_s.sum(), "s")
+        yield f"memory of {archive.parent.name}", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
     yield "file of an NTK of 60,000", Quantity(file_bytes(60_000, 60_000, seeds=1), "B")
     whole = table("whole").query("~job.str.startswith('sweep')")
     for name, column in (("", "time_ratio"), (" memory", "memory_ratio")):
@@ -159,6 +163,15 @@ def of_costs() -> Iterator[tuple[str, Value]]:
     ranks = table("ranks").set_index(["n", "ranks"])
     for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
         yield f"two ranks to one process, {name}", ranks[part][20_000, 2] / ranks[part][20_000, 0]
+
+
+def costs_in(archive: Path) -> pd.DataFrame:
+    """By the logs of a study's jobs, a row for each."""
+    with tarfile.open(archive) as files:
+        logs = [m for m in files if m.name.startswith("results/logs/")]
+        found = [LOGGED.findall(files.extractfile(log).read().decode()) for log in logs]
+    names = list(LOGGED.groupindex)
+    return pd.DataFrame([ends[-1] for ends in found if ends], columns=names).astype(float)
 
 
 def numbers_in(words: object) -> list[float]:

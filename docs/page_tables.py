@@ -184,6 +184,22 @@ def table_1() -> Iterator[str]:
         )  # fmt: skip
 
 
+def figure_3() -> Iterator[str]:
+    """Epochs to some losses; above the number of epochs where a loss was not reached."""
+    numbers = table("studies/figure_3/table_epochs").query("rate_for == 'depth'")
+    depths = numbers.depth.unique()
+    yield from head("", "loss", *(f"L = {depth}" for depth in depths))
+    for dataset, rows in numbers.groupby("dataset", sort=False):
+        rates = rows.drop_duplicates("depth").learning_rate
+        yield row(f"{DATASETS[dataset]}, rate", "", *map("{:g}".format, rates))
+        for loss in (1, 0.1, 0.01, 0.001):
+            cells = [
+                f"> {one.epochs_trained:g}" if np.isnan(one.epochs_mean) else f"{one.epochs_mean:g}"
+                for one in rows[rows.threshold == loss].itertuples()
+            ]
+            yield row(DATASETS[dataset], f"{loss:g}", *cells)
+
+
 def predictors() -> Iterator[str]:
     """ρ with the epochs: of all networks and of ReLU networks. Bold where it is decided."""
     yield from head("", "all: activation", "κ", "κ, given it", "label complexity, given it",
