@@ -281,7 +281,7 @@ def whole_jobs() -> Iterator[str]:
     jobs = table("whole").set_index("job")
     numbers = table(WHOLE).query("activation == 'relu' and depth > 0")
     yield from head("", "initialisations", "kernel, s", "spectrum, s", "of it the factor, s",
-                    "memory, GB", "κ", "least λ_min", "±, at most")  # fmt: skip
+                    "its memory, GB", "κ", "least λ_min", "±, at most")  # fmt: skip
     for (dataset, depth), sizes in numbers.groupby(["source", "depth"], sort=False):
         kernel, spectrum = (
             jobs.loc[f"{rule}/{dataset}/relu/{depth}"] for rule in ("kernel", "spectrum")

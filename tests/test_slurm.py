@@ -94,7 +94,7 @@ def test_numbers_are_those_of_this_machine(run_by_slurm):
 def test_a_job_asks_for_what_its_sizes_need(run_by_slurm):
     n, samples, d, depth, m, seeds = 20, 60, 5, 2, 24, 2
     (job,) = requests(run_by_slurm[1], "kernel/synthetic_relu_2")
-    megabytes = costs.megabytes(kernel.need(n, samples, d, depth, m).bytes, 1)
+    megabytes = costs.megabytes(kernel.need(n, samples, d, depth, m, seeds=seeds).bytes, 1)
     minutes = costs.minutes(kernel.work(n, samples, d, depth, m, seeds), 1, 1)
     assert job["MinMemoryNode"] == f"{megabytes}M"
     assert job["TimeLimit"] == f"00:{minutes}:00"

@@ -78,8 +78,8 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def test_rates_of_figure_3_are_the_best_on_10000_samples_of_each_set():
-    """As the study `small` finds them, of six; from L = 4 on half of them; both for speech at L = 3,
-    where the best diverges on all frames."""
+    """As the study `small` finds them, of six; from L = 4 on half of them; both for speech at
+    L = 3, where the best diverges on all frames."""
     found = pd.read_csv(ROOT / "studies/small/fig3.csv").drop_duplicates(["dataset", "depth"])
     best = found.set_index(["dataset", "depth"]).learning_rate
     config = yaml.safe_load((ROOT / "studies/figure_3/config.yaml").read_text("utf-8"))

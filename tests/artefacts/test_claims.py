@@ -619,7 +619,8 @@ def accuracies(values: list, depths: list, stated=np.nan, samples: int = 99) -> 
     return {"table_generalization": pd.DataFrame({
         "dataset": "mine", "depth": depths, "test_accuracy_percent_mean": values, "seeds": 3,
         "test_accuracy_percent_std": 0.1, "paper_test_accuracy_percent": stated,
-        "samples": samples, "test_samples": 10_000, "epochs": 500,
+        "samples": samples, "test_samples": 10_000, "epochs": 500, "stop_below": 0.0,
+        "train_loss_mean": 0.002,
     })}  # fmt: skip
 
 
@@ -662,6 +663,15 @@ def test_table_1(measured, stated, verdict):
     one_seed = table["table_generalization"].assign(seeds=1, test_accuracy_percent_std=np.nan)
     values = claims.table(claims=chosen, table_generalization=one_seed)
     assert set(values.verdict[values.quantity == "test accuracy (%)"]) == {UNDECIDED}
+
+
+def test_table_1_names_a_loss_only_where_it_was_reached():
+    table = accuracies([96, 97], [1, 3], [96, 97.4], 60_000)["table_generalization"]
+    table = table.assign(stop_below=0.001, train_loss_mean=[0.0017, 0.0009])
+    chosen = [claim for claim in OF_DATA_SETS if claim.id == "6-table-1"]
+    settings = claims.table(claims=chosen, table_generalization=table).setting
+    assert "L = 1, 500 epochs" in settings[0]
+    assert "L = 3, to a loss of 0.001" in settings[1]
 
 
 def of_activations(sigma: float = 0.02, seeds: tuple = SEEDS, **kappas: list) -> dict:

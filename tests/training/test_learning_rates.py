@@ -182,9 +182,15 @@ def test_one_rate_is_neither_the_best_nor_at_an_edge(caplog):
     assert "| 1 | 4 |" in text
     assert "| 3 | 2* |" in text
     assert "compared with no other at L = 1" in text
-    assert "compared with no other at L = 1" in fig3.draw(fig3.table(mixed, "depth")).subfigs[
-        1
-    ].get_supxlabel().replace("\n", " ")
+    assert "compared with no other at L = 1" in note_of_fig3(mixed)
+    two = {("mine", 1): {4: (0.1, 0.2), 8: (0.3, 0.3)}, ("mine", 3): {2: (0.05, 0.1)}}
+    both = pd.concat([mixed, training(two)])
+    assert "no other of some data sets at L = 1, 3." in note_of_fig3(both)
+
+
+def note_of_fig3(runs: pd.DataFrame) -> str:
+    figure = fig3.draw(fig3.table(runs, "depth"))
+    return figure.subfigs[1].get_supxlabel().replace("\n", " ")
 
 
 def test_fig3_draws_the_mean_of_the_best_rate_and_nothing_of_the_others():

@@ -181,8 +181,21 @@ def _note(numbers: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _alone(numbers: pd.DataFrame) -> str:
+    """At which depths one rate was tried, if only some data sets have one there."""
+    only = (numbers.at_edge == "only").groupby(numbers.depth)
+    some = only.any() & ~only.all()
+    if not some.any():
+        return best_rate.alone(numbers)
+    all_sets, some_sets = (
+        ", ".join(map(str, depths.index[depths])) for depths in (only.all(), some)
+    )
+    at_all = f"at L = {all_sets}, " * bool(all_sets)
+    return f"compared with no other {at_all}of some data sets at L = {some_sets}"
+
+
 def _rates(numbers: pd.DataFrame) -> str:
-    alone = best_rate.alone(numbers)
+    alone = _alone(numbers)
     if (numbers.rates_tried == 1).all():
         return (
             rf"$\eta$: the learning rate; {alone or 'one at each depth, compared with no other'}."

@@ -21,12 +21,13 @@ def settings(data: DataSet, network: str, depth: str) -> dict:
 
 def need(
     block: int, samples: int, features: int, depth: int, width: int, linear: bool = False,
-    seeds: int = 2,
+    seeds: int = 1,
 ) -> Need:  # fmt: skip
     """What one NTK takes, and the factors of another: those of the last are freed when the next
-    are there."""
+    are there. (The step itself asks as for one seed.)"""
     one = need_of_one(block, samples, features, depth, width, linear)
-    another = costs.factors_bytes(block, features, 0 if linear else depth, width)
+    passing = max(block, min(samples, costs.TOGETHER))
+    another = costs.factors_bytes(passing, features, 0 if linear else depth, width)
     return one._replace(bytes=one.bytes + another * (seeds * (samples // block) > 1))
 
 

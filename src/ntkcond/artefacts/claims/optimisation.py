@@ -342,9 +342,10 @@ def accuracy_of_table_1(table_generalization: Table) -> Findings:
                 inside = float(t.cdf((abs(measured - stated) - TABLE_1) / error, freedom))
                 p = min(p, 1.0)
                 verdict = FAILS if p < LEVEL else HOLDS if inside < LEVEL else UNDECIDED
-            trained = f"to a loss of {row.stop_below:g}" if row.get("stop_below") else ""
+            stopped = row.stop_below and row.train_loss_mean < row.stop_below
+            trained = f"to a loss of {row.stop_below:g}" if stopped else f"{row.epochs} epochs"
             yield judged(
-                f"{title(dataset)}, L = {depth}, {trained or f'{row.epochs} epochs'}",
+                f"{title(dataset)}, L = {depth}, {trained}",
                 "test accuracy (%)", f"{short(stated)} ± {TABLE_1:g}", short(measured),
                 f"± {short(row.test_accuracy_percent_std)}, pooled ± {short(spread)},"
                 f" {row.seeds} seeds", verdict, p,
