@@ -142,6 +142,18 @@ def test_tables_are_made_of_what_jobs_left_byte_for_byte(clone):
     assert [table.read_bytes() for table in tables] == before
 
 
+def test_costs_that_are_made_again_in_a_new_clone_have_those_of_kernels(clone):
+    costs = clone / "studies/full_size/costs.csv"
+    before = pd.read_csv(costs).set_index(["artefact", "rule", "dataset"])
+    costs.unlink()
+    snakemake(clone, "full_size")
+    after = pd.read_csv(costs).set_index(["artefact", "rule", "dataset"])
+    times = ["jobs_measured", "cpu_s"]
+    of_kernels = before.index.get_level_values("rule").isin(["kernel", "dataset", "spectrum"])
+    assert of_kernels.any()
+    pd.testing.assert_frame_equal(after[times][of_kernels], before[times][of_kernels])
+
+
 def test_a_study_that_was_cut_off_goes_on_in_a_new_clone(clone):
     archive = clone / "studies/full_size/jobs.tar.xz"
     gone = "results/spectra/mnist/relu/depth1.h5"

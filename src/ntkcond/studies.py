@@ -174,15 +174,25 @@ class Study:
                         os.utime(place, ns=(samples, samples))
             elif fresh and not any(there):
                 for path in (*job.outputs, *_times(job)):
-                    source, place = self.unpacked / path, self.run / path
-                    if source.is_file():
-                        place.parent.mkdir(parents=True, exist_ok=True)
-                        shutil.copyfile(source, place)
-                        os.utime(place, ns=(date, date))
-                        laid[path] = sha256_of(place)
+                    if self._lay(path, date):
+                        laid[path] = sha256_of(self.run / path)
+            elif not _is_small(job) and not any(there):  # samples, kernels: for the table of costs
+                for path in _times(job):
+                    if not (self.run / path).is_file():
+                        self._lay(path, date)
         if laid or note.is_file():
             note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(json.dumps(laid, indent=1), "utf-8")
+
+    def _lay(self, path: str, date: int) -> bool:
+        """Copies a file that is kept into `run`, if there is one."""
+        source, place = self.unpacked / path, self.run / path
+        if not source.is_file():
+            return False
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, place)
+        os.utime(place, ns=(date, date))
+        return True
 
     @property
     def samples(self) -> list[str]:
