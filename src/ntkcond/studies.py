@@ -178,8 +178,12 @@ class Study:
                         laid[path] = sha256_of(self.run / path)
             elif not _is_small(job) and not any(there):  # samples, kernels: for the table of costs
                 for path in _times(job):
-                    if not (self.run / path).is_file():
-                        self._lay(path, date)
+                    place = self.run / path
+                    lies = place.is_file() and sha256_of(place)
+                    if not lies and self._lay(path, date):
+                        laid[path] = sha256_of(place)
+                    elif lies and lies == laid.get(path) and place.stat().st_mtime_ns < samples:
+                        os.utime(place, ns=(samples, samples))
         if laid or note.is_file():
             note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(json.dumps(laid, indent=1), "utf-8")
