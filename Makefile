@@ -7,7 +7,7 @@
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
 # make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
 #                 Without a GPU: its code on the CPU, at small size (two minutes)
-# make lock       exact versions of all packages, with hashes, from pyproject.toml
+# make lock       exact versions of all packages but torch, with hashes, from pyproject.toml
 # Each sets up .venv by itself the first time; what tests need is installed by the first that tests.
 # Any Python from 3.11 on: make PYTHON=python3.12 figures
 PYTHON ?= $(shell command -v python3.11 || command -v python3)

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import gallery
 
 project = "ntkcond"
-author = "the authors of ntkcond"
+author = "The ntkcond developers"
 copyright = f"{date.today().year}, {author}"
 root_doc = "index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
