@@ -166,24 +166,22 @@ class Study:
             fresh, places = self.fresh(job), [self.run / path for path in job.outputs]
             there = [place.is_file() and sha256_of(place) for place in places]
             if all(there) and there == [laid.get(path) for path in job.outputs]:
-                times = (self.run / path for path in _times(job))  # whose dates count as well
-                for place in (*places, *(place for place in times if place.is_file())):
-                    if not fresh:
-                        place.unlink()
-                    elif place.stat().st_mtime_ns < samples:
-                        os.utime(place, ns=(samples, samples))
+                if not fresh:
+                    for place in (*places, *(self.run / path for path in _times(job))):
+                        place.unlink(missing_ok=True)
             elif fresh and not any(there):
                 for path in (*job.outputs, *_times(job)):
                     if self._lay(path, date):
                         laid[path] = sha256_of(self.run / path)
             elif not _is_small(job) and not any(there):  # samples, kernels: for the table of costs
                 for path in _times(job):
-                    place = self.run / path
-                    lies = place.is_file() and sha256_of(place)
-                    if not lies and self._lay(path, date):
-                        laid[path] = sha256_of(place)
-                    elif lies and lies == laid.get(path) and place.stat().st_mtime_ns < samples:
-                        os.utime(place, ns=(samples, samples))
+                    if not (self.run / path).is_file() and self._lay(path, date):
+                        laid[path] = sha256_of(self.run / path)
+        for path, laid_as in laid.items():
+            place = self.run / path
+            older = place.is_file() and place.stat().st_mtime_ns < samples
+            if older and sha256_of(place) == laid_as:
+                os.utime(place, ns=(samples, samples))
         if laid or note.is_file():
             note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(json.dumps(laid, indent=1), "utf-8")
