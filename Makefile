@@ -31,14 +31,17 @@ report: $(READY)
 docs: report $(TESTED)
 	.venv/bin/python docs/site/build.py
 
-# First the samples that jobs still need, as far as the network has them: figures say what they lack.
+# What is kept is laid into runs/NAME first; of a study under way, job files once their samples are there.
 DATA ?= data
-STUDY := .venv/bin/snakemake -s studies/Snakefile --cores $(CORES)
+STUDY := .venv/bin/snakemake --cores $(CORES)
+OF_IT = --configfile studies/$(NAME)/config.yaml --directory runs/$(NAME) --config data_dir=$(DATA)
 STUDIES := $(notdir $(patsubst %/config.yaml,%,$(wildcard studies/*/config.yaml)))
+LAY = .venv/bin/python -m ntkcond.studies lay $(NAME)
 study: $(READY)
 	@$(if $(filter $(NAME),$(STUDIES)),,$(error make study NAME=…: one of $(STUDIES)))
-	-$(STUDY) $(NAME)_samples --keep-going --config data_dir=$(DATA)
-	$(STUDY) $(NAME) --config data_dir=$(DATA)
+	$(LAY) || { $(STUDY) samples $(OF_IT) && $(LAY); }
+	$(STUDY) kept $(OF_IT)
+	.venv/bin/python -m ntkcond.studies keep $(NAME)
 
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py

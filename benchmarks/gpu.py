@@ -30,8 +30,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ntkcond.run.digests import code_digests
 from ntkcond.run.files import csv_of, write_artefact, write_text
+from ntkcond.run.record import CODE
 
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("gpu_worker.py")
@@ -119,7 +119,7 @@ def machine() -> dict[str, str]:
 
 def identity(name: str, facts: dict[str, str], options: argparse.Namespace) -> str:
     """A digest of all that a part's numbers and times depend on."""
-    code = code_digests(*(f"ntkcond.steps.{step}" for step in PARTS[name].steps))
+    code = CODE.digests(*(f"ntkcond.steps.{step}:main" for step in PARTS[name].steps))
     circumstances = [facts, code, WORKER.read_text("utf-8"), options.small, str(options.data)]
     return hashlib.sha256(repr(circumstances).encode()).hexdigest()
 

@@ -25,14 +25,11 @@ import yaml
 
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.samples import choose
-from ntkcond.jobs import closest_pair as closest_pair_job
-from ntkcond.jobs import kernel as kernel_job
-from ntkcond.jobs import spectrum as spectrum_job
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.ntk.closest_pair import ClosestPair, closest_gradients
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.spectrum import extreme_eigenvalues
+from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.run.files import write_text
 from ntkcond.run.machine import available_memory
 from ntkcond.steps.training_task import make_repeatable
@@ -185,12 +182,35 @@ def kernel(setting: Setting) -> Iterator[Row]:
         norms = np.sqrt(expected.diagonal())
         x, index = put(host, DEVICE), put(chosen, DEVICE)
         gradients = network.initial_gradients(1, FEATURES, DEVICE)
-        work = kernel_job.work(n, n, FEATURES, depth, width, 1).operations
+        work = kernel_operations(n, depth, width)
         for tile in (None, *setting.sizes.tiles):
             seconds, computed, peak = timed(ntk, gradients, x, tile)
             off = abs(to_numpy(computed[index][:, index]) - expected) / norms / norms[:, None]
             name = f"n = {n:,}, L = {depth}, m = {width}, tile {tile or 'by default'}"
             yield row(name, seconds, work, rate, float(off.max()), 1e-13, peak)
+
+
+def kernel_operations(n: int, depth: int, width: int) -> float:
+    """Passes, and two products a layer for each pair of samples (`ntkcond.ntk.empirical`)."""
+    pairs = n * (n + min(n, 192)) / 2
+    return pairs * 2 * (FEATURES + 2 * depth * width) + n * passes(depth, width)
+
+
+def passes(depth: int, width: int) -> float:
+    """Operations of one sample's forward and backward pass."""
+    return 2 * (FEATURES + 2 * (depth - 1) * width) * width
+
+
+def spectrum_operations(n: int) -> float:
+    """All eigenvalues; of a large kernel a Cholesky factor, and Lanczos."""
+    return 5 * n**3 if n <= FULL_SPECTRUM_UP_TO else 0.31 * n**3 + 2300 * n**2
+
+
+def closest_pair_operations(n: int, depth: int, width: int) -> float:
+    """Factors, products with landmarks, all pairs by 65 coordinates, some that remain."""
+    gradient = FEATURES + 2 * depth * width  # entries of its factors
+    per_sample = 2.5 * passes(depth, width) + 1836 * gradient
+    return n * per_sample + n * (n + 1024) / 2 * (130 + 0.01 * gradient)
 
 
 def ntk(gradients: GradientMap, x: Array, tile: int | None) -> Array:
@@ -211,7 +231,7 @@ def spectra(setting: Setting) -> Iterator[Row]:
         if on_cpu.eigenvalues is not None:
             off, way = abs(computed.eigenvalues - on_cpu.eigenvalues), "all eigenvalues"
         yield row(
-            f"n = {n:,}, {way}", seconds, spectrum_job.work(n, n, 0, 0, 0, 1).operations, rate,
+            f"n = {n:,}, {way}", seconds, spectrum_operations(n), rate,
             float(max(off) / (computed.error + on_cpu.error)), 1.0, peak,
             f"λ_min = {computed.lambda_min:.6g} ± {computed.error:.1g}",
         )  # fmt: skip
@@ -226,7 +246,7 @@ def pairs(setting: Setting) -> Iterator[Row]:
         x = put(host, DEVICE)
         seconds, computed, peak = timed(pair, gradients, x, repeats=1)
         on_cpu = closest_gradients(network.initial_gradients(1, FEATURES)(host))
-        work = closest_pair_job.work(n, FEATURES, 3, network.width, 1).operations
+        work = closest_pair_operations(n, 3, network.width)
         yield row(
             f"n = {n:,}, L = 3", seconds, work, rate, abs(computed.angle_deg - on_cpu.angle_deg),
             1e-9, peak, f"samples {computed.first}, {computed.second}: {computed.angle_deg:.6f}°",
@@ -293,11 +313,12 @@ def whole(setting: Setting) -> Iterator[Row]:
     taken = snakemake(setting, "whole", config, "results/conditioning.csv")
     rate = product_rate("float64")
     (measured,) = pd.read_csv(folder / "results/conditioning.csv").itertuples()
-    size = (n, n, FEATURES, 3, setting.sizes.width, 1)
-    steps = {"kernel": kernel_job.work(*size), "spectrum": spectrum_job.work(*size)}
+    steps = {
+        "kernel": kernel_operations(n, 3, setting.sizes.width), "spectrum": spectrum_operations(n),
+    }  # fmt: skip
     for step, work in steps.items():
         record = pd.read_csv(folder / f"results/benchmarks/{step}/whole/relu/depth3.tsv", sep="\t")
-        yield row(f"{step}, n = {n:,}, L = 3", record["s"].iloc[-1], work.operations, rate)
+        yield row(f"{step}, n = {n:,}, L = 3", record["s"].iloc[-1], work, rate)
     records = (folder / "results/benchmarks").rglob("*.tsv")
     seconds = sum(pd.read_csv(record, sep="\t")["s"].iloc[-1] for record in records)
     yield row(

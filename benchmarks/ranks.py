@@ -12,7 +12,7 @@ import h5py
 import pandas as pd
 from product_rate import product_rate
 
-from ntkcond.jobs.scalapack_spectrum import need as need_of
+from ntkcond.steps.scalapack_spectrum import need as need_of
 
 PARTS = {  # of the log
     "kernel_s": r"(?:tiles of the kernel|^\S+ \S+ kernel .*)",

@@ -1,17 +1,14 @@
 """Values that pages state and that take a computation, by their names."""
 
 import re
-import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr, ttest_1samp
 
 from ntkcond.artefacts.claims import counts
-from ntkcond.artefacts.costs import LOGGED
-from ntkcond.jobs.kernel import file_bytes
+from ntkcond.steps.kernel import file_bytes
 from stated import ROOT, Quantity, Value, table
 
 WHOLE = "studies/whole/fig_whole"
@@ -151,27 +148,16 @@ def of_trends() -> Iterator[tuple[str, Value]]:
 
 
 def of_costs() -> Iterator[tuple[str, Value]]:
-    for archive in sorted(ROOT.glob("studies/*/jobs.tar.xz")):
-        costs = costs_in(archive)
-        yield f"CPU time of {archive.parent.name}", Quantity(costs.cpu_s.sum(), "s")
-        yield f"memory of {archive.parent.name}", Quantity(1e6 * costs.peak_memory_mb.max(), "B")
+    for path in sorted(ROOT.glob("studies/*/costs.csv")):
+        # a rule's jobs for a data set count for each artefact that takes some of them
+        jobs = pd.read_csv(path).fillna({"dataset": ""}).groupby(["rule", "dataset"])
+        yield f"CPU time of {path.parent.name}", Quantity(jobs.cpu_s.max().sum(), "s")
+        memory = 1e6 * jobs.peak_memory_mb.max().max()
+        yield f"memory of {path.parent.name}", Quantity(memory, "B")
     yield "file of an NTK of 60,000", Quantity(file_bytes(60_000, 60_000, seeds=1), "B")
-    whole = table("whole").query("~job.str.startswith('sweep')")
-    for name, column in (("", "time_ratio"), (" memory", "memory_ratio")):
-        yield f"predicted{name} to measured, least", whole[column].min()
-        yield f"predicted{name} to measured, most", whole[column].max()
     ranks = table("ranks").set_index(["n", "ranks"])
     for name, part in (("kernel", "kernel_s"), ("factor", "factor_s")):
         yield f"two ranks to one process, {name}", ranks[part][20_000, 2] / ranks[part][20_000, 0]
-
-
-def costs_in(archive: Path) -> pd.DataFrame:
-    """By the logs of a study's jobs, a row for each."""
-    with tarfile.open(archive) as files:
-        logs = [m for m in files if m.name.startswith("results/logs/")]
-        found = [LOGGED.findall(files.extractfile(log).read().decode()) for log in logs]
-    names = list(LOGGED.groupindex)
-    return pd.DataFrame([ends[-1] for ends in found if ends], columns=names).astype(float)
 
 
 def numbers_in(words: object) -> list[float]:

@@ -11,8 +11,8 @@ import yaml
 
 from derived import PREDICTORS, WHOLE, claim_counts
 from ntkcond.artefacts.verdicts.claim import UNTESTED
-from ntkcond.plan.config import typed
-from ntkcond.plan.graph import Graph
+from ntkcond.pipeline.config import typed
+from ntkcond.pipeline.jobs import Jobs
 from stated import ROOT, power, table
 
 DATASETS = {
@@ -296,7 +296,7 @@ def whole_jobs() -> Iterator[str]:
 
 
 def requests() -> Iterator[str]:
-    """What jobs on a cluster request, as `ntkcond.jobs` computes it."""
+    """What jobs on a cluster request, as their steps count it."""
     yield from head("m = 512, five seeds, L = 10", "kernel", "spectrum", "closest_pair")
     default = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     for name, words, options in (
@@ -310,9 +310,8 @@ def requests() -> Iterator[str]:
         cells = [words]
         for rule in ("kernel", "spectrum", "closest_pair"):
             job = {"dataset": name, "network": "relu", "depth": "10"}
-            request = Graph(typed(settings), ROOT).request(rule, job)
-            threads = request.threads(cores=None)
-            memory, minutes = request.megabytes(attempt=1), request.minutes(threads, attempt=1)
+            request = Jobs(typed(settings), ROOT).request(rule, job)
+            memory, threads = request.megabytes(attempt=1), request.threads(cores=None)
             cores = f", {threads} cores" if threads > 1 else ""
-            cells.append(f"{memory / 1000:.1f} GB, {minutes} min{cores}")
+            cells.append(f"{memory / 1000:.1f} GB{cores}")
         yield row(*cells)

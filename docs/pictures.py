@@ -13,9 +13,8 @@ from pathlib import Path
 from PIL import Image
 
 from ntkcond.artefacts import output
-from ntkcond.run.digests import code_digests, sha256_of
-from ntkcond.run.record import short_digest
-from ntkcond.steps import drawing
+from ntkcond.run.digests import sha256_of
+from ntkcond.run.record import CODE, modules_of, short_digest
 
 ROOT = Path(__file__).parents[1]
 NUMBERS = ROOT / "tests/reference/default"
@@ -26,7 +25,7 @@ NAMES = sorted(
 
 def made_of(name: str) -> dict[str, str]:
     """Digests of the numbers and of the code of a picture."""
-    code = code_digests("ntkcond.steps.drawing", f"ntkcond.artefacts.{name}:drawing")
+    code = CODE.digests(*modules_of(f"draw_{name}", name))
     return {"numbers": sha256_of(NUMBERS / f"{name}.csv")[:16], "code": short_digest(code)}
 
 
@@ -43,7 +42,7 @@ def main(write: bool) -> int:
         print(f"docs/{name}.png")
         if write:
             module = importlib.import_module(f"ntkcond.artefacts.{name}")
-            drawn = drawing.draw(module, *output.read(NUMBERS / f"{name}.csv"))
+            drawn = module.draw(output.read(NUMBERS / f"{name}.csv"))
             (ROOT / f"docs/{name}.png").write_bytes(drawn.rendered(".png", made_of(name)))
     return int(bool(old) and not write)
 

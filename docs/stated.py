@@ -71,7 +71,7 @@ KEY = re.compile(r"<!-- (.*?) -->", re.S)
 TABLE = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(\n<!-- end of table -->)", re.S)
 CODE = re.compile(r"^```.*?^```$|^ {4}[^\n]*|``?[^`\n]*``?|\]\([^)\n]*\)", re.S | re.M)
 GENERATED = re.compile(
-    r"<!-- (states?|settings|no results)\b.*?<!-- end[^>]*-->|<!-- table .*?<!-- end of table -->"
+    r"<!-- (states|settings|no results)\b.*?<!-- end[^>]*-->|<!-- table .*?<!-- end of table -->"
     r"|\A---\n.*?\n---\n",
     re.S,
 )
@@ -284,7 +284,7 @@ def keyed(text: str) -> Iterator[tuple[int, int, str]]:
         if any(start <= match.start() < end for start, end in code):
             continue
         source = " ".join(match[1].split())
-        if re.match(r"(states?|end|settings|table|no results)\b", source):
+        if re.match(r"(states|end|settings|table|no results)\b", source):
             continue
         before = text[max(0, match.start() - 40) : match.start()]
         number = re.search(rf"(?<![\w.]){STATED}$", before)

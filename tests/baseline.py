@@ -24,14 +24,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
+from ntkcond.checks import ANGLE, LAMBDA_MAX, compared, loss_tolerance, run_step
 from ntkcond.datasets.samples import Samples
-from ntkcond.run.files import read_hdf5, write_hdf5
-from ntkcond.steps import closest_pair, corpus, dataset, kernel, sgd, spectrum
-from ntkcond.steps.spot_check import ANGLE, LAMBDA_MAX, loss_tolerance
+from ntkcond.steps import closest_pair, corpus, dataset, sgd, spectrum
 
 FOLDER = Path(__file__).parent / "reference/baseline"
 PIXELS = {"samples": 10_000, "scale": (-1.0, 1.0)}
@@ -52,7 +50,6 @@ FILES = {  # the folders that must be in NTKCOND_TEST_DATA
 }
 HELD_OUT = {"digits": 360}  # in training only; the others have test samples, or no labels
 SEEDS = (1, 32, 111, 555, 666)  # the authors'
-NETWORK = {"width": 512, "trainable": "all", "bias": 0.0, "device": "cpu", "threads": 1}
 TRAINING: dict[str, Any] = {
     "convention": "authors", "loss": "cross_entropy", "epochs": 2, "stop_below": 0.0,
     "tf32": False, "checkpoint_minutes": 60.0,
@@ -63,21 +60,6 @@ LIMITS = ("lambda_max", "lambda_min", "lambda_min_error")
 MEASURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 Row = dict[str, Any]
-
-
-def run_step(main: Callable[[Namespace], None], x: Row, **options: object) -> dict[str, np.ndarray]:
-    """What the step writes. x: the arrays of its data set's file; options: of its command line."""
-    with tempfile.TemporaryDirectory(prefix="ntkcond-") as name:
-        place = Path(name)
-        with write_hdf5(place / "data.h5") as file:
-            file.update({key: values for key, values in x.items() if values is not None})
-        arguments = {**NETWORK, **options, "dataset": place / "data.h5", "record": None}
-        if main is spectrum.main:
-            arguments["kernel"] = place / "kernel.h5"
-            kernel.main(Namespace(**arguments, output=arguments["kernel"], block=len(x["x"])))
-        main(Namespace(**arguments, output=place / "output.h5", prove_smallest=False))
-        with read_hdf5(place / "output.h5") as file:
-            return {key: values[()] for key, values in file.items()}
 
 
 @cache
@@ -92,7 +74,7 @@ def samples_of(name: str, hold_out: int | None = None) -> Samples:
     with tempfile.TemporaryDirectory(prefix="ntkcond-") as place:
         index = Path(place, "corpus.h5")
         words = [f"--subset={arguments['subset']}", f"--data-dir={folder}", f"--output={index}"]
-        corpus.main(Namespace(**vars(corpus.options().parse_args(words)), record=None))
+        corpus.main(Namespace(**vars(corpus.OPTIONS.parse_args(words)), record=None))
         return dataset.choose(Namespace(**{**arguments, "corpus": index}))
 
 
@@ -225,7 +207,7 @@ def in_tolerances(kind: Kind, old: Row, new: Row) -> dict[str, float]:
     """Each column's difference in units of its tolerance; of columns without one 0 or ∞."""
     tolerances = kind.tolerances(old, new)
     return {
-        name: abs(new[name] - old[name]) / tolerances[name]
+        name: compared(old[name], new[name], tolerances[name])
         if name in tolerances
         else 0.0 if new[name] == old[name] else math.inf
         for name in old

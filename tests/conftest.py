@@ -30,8 +30,8 @@ FIRST = ("test_slurm.py", "test_faults.py", "test_sgd.py", "test_workflow.py")
 TOGETHER = {
     "tests/test_slurm.py": "slurm", "tests/test_report.py": "report",
     "tests/test_scalapack.py": "scalapack", "tests/arrays/test_block_cyclic.py": "block_cyclic",
-    "tests/run/test_digests.py": "ran", "tests/run/test_record.py": "ran",
-    "tests/artefacts/test_figures.py": "ran", "tests/test_spot_check.py": "spot_check",
+    "tests/pipeline/test_digests.py": "ran", "tests/pipeline/test_record.py": "ran",
+    "tests/artefacts/test_figures.py": "ran",
 }  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import copy
 import os
 import pickle
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +12,22 @@ import yaml
 from filelock import FileLock
 from snakemake.utils import update_config
 
+from dag import Dag, Job, job
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.datasets.registry import SOURCES, module_name
-from ntkcond.plan import config as settings
-from ntkcond.plan.graph import Graph, Job
+from ntkcond.pipeline import config as settings
+from ntkcond.pipeline.jobs import Jobs
+from ntkcond.pipeline.workflow import outputs_of
 from speech import write_corpus
 from workflow import ROOT, SMALL, Forks
 
+HELPERS = (
+    "__init__", "checkpoint", "kernel_errors", "network_options", "spectra", "training_task"
+)  # fmt: skip
 STEPS = sorted(
     f"ntkcond.steps.{path.stem}"
     for path in Path(ROOT, "src/ntkcond/steps").glob("*.py")
-    if path.stem not in ("__init__", "kernel_errors", "network_options", "spectra", "training_task")
+    if path.stem not in HELPERS
 )
 OWN = {
     "datasets": {
@@ -37,6 +41,7 @@ PACKAGES = (
     "h5py", "matplotlib.figure", "pandas", "psutil", "scipy.special", "sklearn", "soundfile",
     "torch", "tqdm", "ntkcond.datasets.torchvision_data",
 )  # fmt: skip
+UNSEEN = "ntkcond.settings.command"  # which no number depends on, nor on what it loads
 LONG = ("theory", "claims", "costs")  # Monte Carlo of half a minute, and what needs it: loaded only
 
 
@@ -50,14 +55,21 @@ class Ran:
     loaded: dict[str, set[str]]
     jobs: list[Job]
 
+    @property
+    def dag(self) -> Dag:
+        """To be asked in the folder."""
+        return Dag(Jobs(settings.typed(self.config), self.folder))
 
-def inputs_of(job: Job) -> list[str]:
+
+def inputs_of(dag: Dag, job: Job) -> list[str]:
     """As options of the step."""
-    if job.artefact and not job.draws:
-        words = (["--input", name, *paths] for name, paths in job.inputs.items())
-        return ["--artefact", job.artefact, *chain(*words)]
-    words = (f"--{name}={path}" for name, (path,) in job.inputs.items())
-    return [*(["--artefact", job.artefact] if job.draws else []), *words]
+    words = []
+    for option, jobs in dag.inputs(job).items():
+        paths = [one.outputs[-1 if option == "artefacts" else 0] for one in jobs]
+        named = job.artefact and not job.draws
+        words += ["--input", option, *paths] if named else [f"--{option}={paths[0]}"]
+    own = {} if job.artefact else dag.jobs.files(job.rule, dict(job.wildcards))
+    return [*words, *(f"--{name}={path}" for name, path in own.items())]
 
 
 def run_all(folder: Path) -> Ran:
@@ -72,12 +84,15 @@ def run_all(folder: Path) -> Ran:
     before = Path.cwd()
     os.chdir(folder)  # as Snakemake does
     try:
-        graph = Graph(settings.typed(config), folder)
-        wanted = [graph.artefact(name)[-1] for name in SPECS if name not in LONG]
-        wanted += [graph.job("dataset", dataset=name) for name in OWN["datasets"]]
-        jobs = {job.outputs: job for last in wanted for job in graph.upstream(last)}.values()
-        loaded, server = {}, Forks(*PACKAGES)
+        ran = Ran(folder, config, {}, [])
+        dag = ran.dag
+        wanted = [Job(rule) for name in SPECS if name not in LONG
+                  for rule in (name, f"draw_{name}") if outputs_of(rule)]  # fmt: skip
+        wanted += [job("dataset", dataset=name) for name in OWN["datasets"]]
+        jobs = dag.upstream(*wanted)
+        server = Forks(*PACKAGES)
         importing = {step: [step] for step in STEPS}
+        importing |= {UNSEEN: [UNSEEN]}
         importing |= {
             f"data set {source}": ["ntkcond.steps.dataset", module_name(source)]
             for source in SOURCES
@@ -88,20 +103,25 @@ def run_all(folder: Path) -> Ran:
             for name in SPECS
         }
         for name, modules in importing.items():
-            done, loaded[name] = server.run(folder, None, path=[ROOT / "src"], imports=modules)
+            done, ran.loaded[name] = server.run(folder, None, path=[ROOT / "src"], imports=modules)
             assert done.returncode == 0, done.stderr
-        for job in jobs:
-            words = [*graph.options(job), *inputs_of(job)]
-            step, output = job.modules[0], job.outputs[0]
+        for one in jobs:
+            step = f"ntkcond.steps.{step_of(one)}"
+            words = dag.jobs.command_line(one.rule, dict(one.wildcards)) + inputs_of(dag, one)
             done, modules = server.run(
-                folder, step, *words, "--output", output, path=[ROOT / "src"]
+                folder, step, *words, "--output", one.outputs[0], path=[ROOT / "src"]
             )
-            assert done.returncode == 0, (output, done.stderr)
-            loaded[output] = modules | {step}
+            assert done.returncode == 0, (one.outputs[0], done.stderr)
+            ran.loaded[one.outputs[0]] = modules | {step}
         server.close()
     finally:
         os.chdir(before)
-    return Ran(folder, config, loaded, list(jobs))
+    ran.jobs.extend(jobs)
+    return ran
+
+
+def step_of(one: Job) -> str:
+    return "drawing" if one.draws else "table" if one.artefact else one.rule
 
 
 @pytest.fixture(scope="session")

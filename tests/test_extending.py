@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ntkcond.networks.activations import ACTIVATIONS
-from test_caching import documented, expected, setting
 from workflow import ROOT, SMALL, planned, snakemake, write_config
 
 BLOCK = re.compile(
@@ -82,27 +80,6 @@ def test_an_activation(project):
     assert planned(project, "results/fig_activations_ntk.pdf", sweeps)["sweep"] == 7
 
 
-def test_the_page_of_caching_survives_them(project, monkeypatch):
-    """An added activation and figure: docs/rebuilds.md still says what runs."""
-    monkeypatch.setitem(ACTIVATIONS, "silu", ACTIVATIONS["gelu"])  # for `expected`
-    follow(project, "A figure")
-    follow(project, "An activation")
-    snakemake(project, "--touch")  # which leaves what is missing
-    snakemake(project)
-    assert planned(project) == {}
-    for line, change in (
-        ("`width`", setting("width", 25)),
-        ("`sweeps.blocks`", setting("sweeps.blocks", 1)),
-    ):
-        before = (project / "small.yaml").read_text("utf-8")
-        change(project)
-        jobs = planned(project)
-        for rule in ("fig_advantage", "draw_fig_advantage"):
-            assert jobs.pop(rule, 0) == (line == "`width`")
-        assert jobs == expected(project, documented()[line])
-        (project / "small.yaml").write_text(before, "utf-8")
-
-
 def test_a_setting_of_the_network(project):
     assert len(follow(project, "A setting of the network")) <= 3
     kernel = "results/kernels/digits/relu/depth2.h5"
@@ -139,4 +116,4 @@ def test_a_computing_step(project):
     (test,) = (name for name in touched if name.startswith("tests/"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     source = {**os.environ, "PYTHONPATH": str(project / "src")}
-    subprocess.run([*command, "--confcutdir", "tests/jobs"], cwd=project, env=source, check=True)
+    subprocess.run([*command, "--confcutdir", "tests/steps"], cwd=project, env=source, check=True)

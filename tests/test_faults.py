@@ -16,7 +16,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,9 +27,12 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
+from dag import Dag, Job
 from ntkcond.artefacts.registry import SPECS
-from ntkcond.plan import config as settings
-from ntkcond.plan.graph import Graph
+from ntkcond.pipeline import config as settings
+from ntkcond.pipeline.jobs import Jobs
+from ntkcond.run.errors import UserError
+from ntkcond.run.files import read_hdf5
 from speech import write_corpus
 from thoroughness import how_many
 from workflow import (
@@ -120,12 +122,12 @@ def new_project(place: Path) -> Path:
     return place
 
 
-def graph_of(project: Path) -> Graph:
-    """The graph of the project's config; to be asked in its folder."""
+def dag_of(project: Path) -> Dag:
+    """The DAG of the project's config; to be asked in its folder."""
     config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     update_config(config, yaml.safe_load((project / "small.yaml").read_text("utf-8")))
     settings.complete(config)
-    return Graph(settings.typed(config), project)
+    return Dag(Jobs(settings.typed(config), project))
 
 
 def left(project: Path) -> list[str]:
@@ -487,13 +489,10 @@ def test_a_truncated_file_is_named_and_made_again_without_it(finished, project, 
     date, content = path.stat().st_mtime, path.read_bytes()
     path.write_bytes(content[: int(keep * len(content))])
     os.utime(path, (date, date))
-    words = [f"results/{name}", "--configfile", "small.yaml"]
-    told = subprocess.run(
-        [sys.executable, "-m", "ntkcond.why", *words],
-        cwd=project, env=environment(project), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert told.returncode == 1, told.stderr
-    assert told.stdout.startswith(f"results/{name} is out of date")
+    if path.suffix == ".h5":  # which Snakemake does not read, but every step that takes it
+        with contextlib.chdir(project), pytest.raises(UserError, match="damaged"):
+            with read_hdf5(Path("results", name)):
+                pass
     path.unlink()
     snakemake(project, f"results/{name}")
     assert contents(project).items() <= contents(finished).items()
@@ -521,19 +520,19 @@ def read_again(project: Path, path: str, chance: random.Random) -> str:
     """Deletes all between a result and an artefact that needs it, which is returned: a run for it
     would read the result."""
     with contextlib.chdir(project):
-        graph = graph_of(project)
-        mine = graph.maker(path)
+        dag = dag_of(project)
+        [mine] = [one for one in dag.default() if path in one.outputs]
         users = [
             name
             for name, spec in MADE.items()
             if spec.default
             and name not in ("claims", "costs")  # which need almost all
-            and mine in graph.upstream(graph.job(name))
+            and mine in dag.upstream(Job(name))
         ]
-        artefact = graph.job(chance.choice(users or [mine.artefact or "claims"]))
-        for job in graph.upstream(artefact):
-            if job is not mine and mine in graph.upstream(job):
-                for output in job.outputs:
+        artefact = Job(chance.choice(users or [mine.artefact or "claims"]))
+        for one in dag.upstream(artefact):
+            if one != mine and mine in dag.upstream(one):
+                for output in one.outputs:
                     Path(output).unlink(missing_ok=True)
         return artefact.outputs[0]
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mpi
-from ntkcond.jobs.scalapack_spectrum import need
+from ntkcond.steps.scalapack_spectrum import need
 from workflow import (
     SMALL,
     at_the_keyboard,
@@ -109,7 +109,7 @@ def test_a_lost_rank_is_one_error_and_the_same_command_finishes(by_ranks):
     said = run.communicate()[0]
     assert run.returncode == 1
     lines = [line for line in said.splitlines() if line.startswith("ntkcond: ")]
-    assert len(lines) == 4  # where it happened; last the folder, how to resume, and the same
+    assert len(lines) == 3  # where it happened; last how to resume, and the same
     lost = "rank 1 of 2 was lost (signal 9), and the others were ended."
     assert lost in lines[0] and lost in lines[-1]
     assert not list(folder.rglob("*depth2.h5*"))

@@ -1,6 +1,7 @@
 """profiles/slurm on a real Slurm, where one runs on this machine: profiles/slurm/one-machine.sh."""
 
 import importlib.util
+import math
 import re
 import shutil
 import socket
@@ -12,7 +13,8 @@ import pandas as pd
 import pytest
 
 import mpi
-from ntkcond.jobs import costs, kernel, scalapack_spectrum
+from ntkcond.settings import memory
+from ntkcond.steps import kernel, scalapack_spectrum
 from workflow import ROOT, SMALL, copy_of_the_project, skip, snakemakes, write_config
 
 CONFIG = {**SMALL, "activations": ["relu"], "figures": {"fig2": ["synthetic"]}}
@@ -91,13 +93,15 @@ def test_numbers_are_those_of_this_machine(run_by_slurm):
         assert by_slurm.read_bytes() == here.read_bytes()
 
 
+def in_megabytes(count: int) -> int:
+    return math.ceil((memory.MARGIN * count + memory.SNAKEMAKE) / 1e6)
+
+
 def test_a_job_asks_for_what_its_sizes_need(run_by_slurm):
     n, samples, d, depth, m, seeds = 20, 60, 5, 2, 24, 2
     (job,) = requests(run_by_slurm[1], "kernel/synthetic_relu_2")
-    megabytes = costs.megabytes(kernel.need(n, samples, d, depth, m, seeds=seeds).bytes, 1)
-    minutes = costs.minutes(kernel.work(n, samples, d, depth, m, seeds), 1, 1)
-    assert job["MinMemoryNode"] == f"{megabytes}M"
-    assert job["TimeLimit"] == f"00:{minutes}:00"
+    megabytes = in_megabytes(kernel.need(n, samples, d, depth, m, seeds=seeds).bytes)
+    assert (job["MinMemoryNode"], job["TimeLimit"]) == (f"{megabytes}M", "04:00:00")
     assert job["NumCPUs"] == "1"
     assert "gpu" not in str(job)
 
@@ -133,7 +137,7 @@ def test_a_job_killed_for_its_memory_gets_twice_as_much(project):
     """With too low an estimate: 100 MB do not even hold Snakemake."""
     if "OverMemoryKill" not in subprocess.check_output(["scontrol", "show", "config"], text=True):
         pytest.skip("this Slurm may not kill for memory")
-    estimates = project / "src/ntkcond/jobs/costs.py"
+    estimates = project / "src/ntkcond/settings/memory.py"
     code = estimates.read_text("utf-8")
     code = re.sub("^MARGIN = .*$", "MARGIN = 0", code, flags=re.M)
     code = re.sub("^SNAKEMAKE = .*$", "SNAKEMAKE = 100_000_000", code, flags=re.M)
@@ -142,7 +146,7 @@ def test_a_job_killed_for_its_memory_gets_twice_as_much(project):
     assert done.returncode == 0, done.stdout
     jobs = requests(done.stdout, "dataset/synthetic")
     assert [job["MinMemoryNode"] for job in jobs] == ["100M", "200M", "400M"][: len(jobs)]
-    assert [job["TimeLimit"] for job in jobs] == ["00:11:00", "00:22:00", "00:44:00"][: len(jobs)]
+    assert [job["TimeLimit"] for job in jobs] == ["04:00:00", "08:00:00", "16:00:00"][: len(jobs)]
     assert [job["JobState"] == "COMPLETED" for job in jobs] == [False] * (len(jobs) - 1) + [True]
     assert len(jobs) > 1
 
@@ -153,7 +157,7 @@ def test_mpi_ranks_run_as_tasks_and_agree_with_one_process(project):
     done = on_slurm(project, "results/conditioning.csv", "--directory", "runs/ranks")
     assert done.returncode == 0, done.stdout
     (job,) = requests(done.stdout, "scalapack_spectrum/synthetic_relu_2")
-    megabytes = costs.megabytes(scalapack_spectrum.need(20, 5, 2, 24, 2).bytes // 2, 1)
+    megabytes = in_megabytes(scalapack_spectrum.need(20, 5, 2, 24, 2).bytes // 2)
     assert (job["NumTasks"], job["NumCPUs"], job["MinMemoryCPU"]) == ("2", "2", f"{megabytes}M")
     by_ranks, local = (
         pd.read_csv(project / f"runs/{run}/results/conditioning.csv") for run in ("ranks", "slurm")

@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -356,5 +357,6 @@ def test_a_picture_of_other_numbers_or_code_is_found(tmp_path, monkeypatch):
     with monkeypatch.context() as planted:
         planted.setattr(pictures, "NUMBERS", tmp_path)
         assert not pictures.is_todays(name)
-    monkeypatch.setattr(pictures, "code_digests", lambda *modules: {"artefacts.style": "0" * 16})
+    other = SimpleNamespace(digests=lambda *modules: {"artefacts.style": "0" * 16})
+    monkeypatch.setattr(pictures, "CODE", other)
     assert not pictures.is_todays(name)

@@ -98,10 +98,6 @@ def test_angle_of_the_table_is_that_of_the_closest_pair(finished):
     assert cosine[row["first"], row["second"]] == cosine.max()
 
 
-def test_a_second_run_does_nothing(project):
-    assert planned(project) == {}
-
-
 def test_the_table_of_costs_has_every_job(finished):
     costs = pd.read_csv(finished / "results/costs.csv")
     assert (costs.jobs == costs.jobs_measured).all()
@@ -172,7 +168,7 @@ def test_no_step_takes_a_kernel_of_another_depth(project):
     assert "depth2.h5: was made with depth 0, not 2. Delete it" in done.stderr
     words = (
         "--dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32 --width 24"
-        f" --kernel {kernel.relative_to(project)} --output other.h5"
+        f" --block 48 --kernel {kernel.relative_to(project)} --output other.h5"
     )
     by_hand = subprocess.run(
         [sys.executable, "-m", "ntkcond.steps.spectrum", *words.split()],
@@ -190,7 +186,7 @@ def test_no_step_takes_an_input_that_was_made_with_other_settings(project):
     shutil.copy(project / spectrum, project / spectrum.with_name("depth3.h5"))
     words = (
         f"spectrum --dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32"
-        f" --width 25 --kernel {kernel}",
+        f" --width 25 --block 48 --kernel {kernel}",
         f"table --artefact conditioning --input spectrum {spectrum.with_name('depth3.h5')}",
     )
     for step, said in zip(words, ("width 24, not 25", "depth 2, not 3"), strict=True):

@@ -1,5 +1,6 @@
 """A copy of the project to run Snakemake in, with a config that takes half a minute."""
 
+import ast
 import functools
 import json
 import os
@@ -86,6 +87,30 @@ def write_config(project: Path, config: dict) -> None:
     (project / "small.yaml").write_text(yaml.safe_dump(config), "utf-8")
 
 
+def setting(project: Path, path: str, value: object) -> None:
+    """Another value of a setting of the small config."""
+    config = yaml.safe_load((project / "small.yaml").read_text("utf-8"))
+    *parents, last = path.split(".")
+    functools.reduce(lambda place, key: place.setdefault(key, {}), parents, config)[last] = value
+    write_config(project, config)
+
+
+def changed(project: Path, name: str) -> None:
+    """A new line in each function of a module."""
+    path = project / "src/ntkcond" / name
+    lines = path.read_text("utf-8").splitlines()
+    for node in reversed(ast.parse("\n".join(lines)).body):
+        if isinstance(node, ast.FunctionDef):
+            lines.insert(node.body[-1].lineno - 1, "    _changed = True")
+    path.write_text("\n".join([*lines, "_CHANGED = True"]) + "\n", "utf-8")
+
+
+def delete(project: Path, *names: str) -> None:
+    for name in names:
+        path = project / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def command(*arguments: str) -> list[str]:
     """Snakemake with the small config."""
     return [sys.executable, "-m", "snakemake", "-j2", *arguments, "--configfile", "small.yaml"]
@@ -155,7 +180,11 @@ def snakemake(
 
 def planned(project: Path, *arguments: str, before: tuple[Path, ...] = ()) -> dict[str, int]:
     """How often each rule would run."""
-    output = snakemake(project, "-n", *arguments, before=before).stdout
+    return jobs_in(snakemake(project, "-n", *arguments, before=before).stdout)
+
+
+def jobs_in(output: str) -> dict[str, int]:
+    """The same, of what a dry run said."""
     table = output.rpartition("Job stats:")[2].partition("\n\n")[0]
     jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
     return {rule: count for rule, count in jobs.items() if rule not in ("all", "default", "total")}

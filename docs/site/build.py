@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntkcond.plan.schema import SCHEMA
+from ntkcond.pipeline.schema import SCHEMA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

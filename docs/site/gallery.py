@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.spec import Spec
-from ntkcond.plan.caption import FORMS
+from ntkcond.pipeline.caption import FORMS
 
 TITLE = """
 Gallery

@@ -1,408 +1,337 @@
-"""Studies: results of paper scale, kept in git with what their jobs left.
+"""Studies: results of paper scale, kept in git.
 
-    python -m ntkcond.studies                    of each kept artefact, whether it is up to date
-    python -m ntkcond.studies --write            the same, into the pages that show them
-    python -m ntkcond.studies predict full_size  what the rest will take: time, memory, disk
-    python -m ntkcond.studies keep full_size     keeps what was made so far
+    python -m ntkcond.studies                  of each kept artefact, whether it is up to date
+    python -m ntkcond.studies --write          the same, into studies/README.md
+    python -m ntkcond.studies lay small        puts what is kept, and up to date, into runs/small
+    python -m ntkcond.studies keep small       keeps what is finished in runs/small
+    python -m ntkcond.studies check small      recomputes a random sample of what is kept
 
-A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, and
-jobs.tar.xz with the small files of its jobs (all but samples and kernels, without eigenvectors
-and lists of all eigenvalues), their logs and Snakemake's records of their time. studies/Snakefile
-lays in runs/NAME what is up to date of these, and Snakemake makes the rest. Exit status: 3 if an
-artefact is out of date."""
+A study is a folder of studies/: its config.yaml, the artefacts that it names in `keep`, the tables
+that these are made of, and provenance.json: the record of each and of all jobs before it. Snakemake
+makes it: --configfile studies/small/config.yaml --directory runs/small. Of a study under way the
+small files of finished jobs are kept, too, in jobs/. Exit status: 3 if an artefact is out of date,
+or if `lay` needs samples first."""
 
 import argparse
-import copy
-import csv
-import fcntl
-import functools
-import io
+import gzip
+import hashlib
 import json
-import lzma
 import os
-import re
 import shutil
-import tarfile
-import tempfile
-from collections.abc import Mapping, Sequence
-from itertools import chain
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
-from ntkcond.jobs.kinds import require_known
-from ntkcond.jobs.registry import STEPS
-from ntkcond.plan import config, missing, run_lock
-from ntkcond.plan.freshness import Difference, Freshness
-from ntkcond.plan.graph import Graph, Job
-from ntkcond.plan.question import run
-from ntkcond.predict import report
-from ntkcond.run.digests import code_digests, sha256_of
-from ntkcond.run.errors import UserError
-from ntkcond.run.files import read_hdf5, replacing, write_hdf5
-from ntkcond.run.record import digest, files_of, read, record
+from ntkcond.artefacts import output
+from ntkcond.pipeline import config as configs
+from ntkcond.pipeline.jobs import Jobs
+from ntkcond.pipeline.last_words import some
+from ntkcond.pipeline.workflow import kept_files
+from ntkcond.run.errors import UserError, run
+from ntkcond.run.files import read_hdf5, replacing, write_hdf5, write_text
+from ntkcond.run.record import (
+    CODE,
+    inputs_of,
+    modules_of,
+    read,
+    short_digest,
+    sidecar,
+    upstream,
+)
+from ntkcond.settings.kinds import require_known
 
 FOLDER, RUNS = Path("studies"), Path("runs")
-ARCHIVE = "jobs.tar.xz"
-SAMPLES = "dataset"  # the option of spot checks for them
 LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
+COMPRESSED = 10**6  # bytes of a table from which on it is kept as .csv.gz
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
-    "fresh", "of older code, spot-checked equal", "out of date", "not made yet",
+    "fresh", "of older code, compared equal", "out of date", "not made yet",
 )  # fmt: skip
-# Of each option of spot checks, what its rows may say that they are of.
-COMPARED = {"spectra": {"kernel"}, "angles": {"pair", "search"}, "training": {"epoch"}}
-SHOWN, LONGEST = 3, 120  # lines and characters in the table
+SHOWN = 3  # reasons in the table
+RECORD = ("rule", "wildcards", "settings", "inputs", "code", "versions", "format", "order")
 BEGIN, END = "<!-- states: python -m ntkcond.studies --write -->", "<!-- end of states -->"
-# What follows a comment in its line is no Markdown: each has a line of its own.
-STATE = re.compile(r"(<!-- state: (\w+) (\w+) -->\n)(.*?)(\n<!-- end of state -->)", re.S)
 
 
 class Study:
-    """studies/NAME, seen from the project's folder. given: settings of the command line."""
+    """studies/NAME, seen from the project's folder."""
 
-    def __init__(self, name: str, given: Mapping | None = None) -> None:
-        self.name, self.given = name, given or {}
-        self.folder, self.run = FOLDER / name, RUNS / name
-        self.unpacked = RUNS / "kept" / name  # what is kept, as it lay in `run`
+    def __init__(self, name: str) -> None:
+        self.name, self.folder = name, FOLDER / name
+        self.results = RUNS / name / "results"
 
-    @functools.cached_property
-    def settings(self) -> dict:
-        """The study's settings, over which those given are laid; not complete."""
-        from snakemake.utils import update_config
-
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The jobs of its config."""
         path = self.folder / "config.yaml"
-        settings = config.from_yaml(path.read_bytes(), str(path))
+        settings = configs.from_yaml(path.read_bytes(), str(path))
         if not isinstance(settings, dict) or not settings.get("keep"):
             raise UserError(f"{path}: names no artefacts to keep, such as keep: [fig2, claims]")
-        update_config(settings, dict(self.given))
-        return settings
+        configs.complete(settings, from_default=True)
+        return Jobs(configs.check(settings, Path(), scan=False), Path())
 
     @property
-    def keeps(self) -> list[str]:
+    def keeps(self) -> Sequence[str]:
         """Names of artefacts."""
-        return self.settings["keep"]
+        return self.jobs.config.keep
 
-    def graph(self, folder: Path) -> Graph:
-        """The graph of its jobs, with results in this folder."""
-        settings = copy.deepcopy(self.settings)
-        config.complete(settings, from_default=True)
-        return Graph(config.check(settings, Path(), scan=False), Path(), folder=folder)
+    @cached_property
+    def tables(self) -> list[str]:
+        """The artefacts whose tables are kept, inputs first."""
+        return self.jobs.upstream(*self.keeps)
 
-    def _without_missing(self, graph: Graph) -> Graph:
-        """Without data sets that are not here now, unless a kept figure has them."""
-        left_out = missing.left_out(graph)
-        for artefact in self.keeps:
-            if made_with := read(graph.at(f"results/{artefact}.csv")):
-                lacked = made_with["settings"].get("about", {}).get("missing", [])
-                tables = {job.artefact for job in graph.upstream(graph.job(artefact))} - {""}
-                for figure in left_out.keys() & set(chain(*map(graph.lists, tables))):
-                    left_out[figure] = [name for name in left_out[figure] if name in lacked]
-        return graph.without(left_out)
+    @cached_property
+    def provenance(self) -> dict:
+        """records: of all jobs, by their paths; made_with: code, versions and format of each, by a
+        digest; files: the sha256 of each file that is kept."""
+        path = self.folder / "provenance.json"
+        if not path.is_file():
+            return {"files": {}, "made_with": {}, "records": {}}
+        return json.loads(path.read_text("utf-8"))
 
-    @functools.cached_property
-    def freshness(self) -> Freshness:
-        """The freshness of what is kept."""
-        self.unpack()
-        return Freshness(self._without_missing(self.graph(self.unpacked)))
+    def record(self, path: str) -> dict:
+        """The record that is kept of a result."""
+        known = self.provenance["records"][path]
+        whole = {**known, **self.provenance["made_with"][known["made_with"]]}
+        return {key: whole[key] for key in RECORD if key in whole}
 
-    @functools.cached_property
-    def jobs(self) -> list[Job]:
-        """The jobs of all artefacts that are kept."""
-        return self.freshness.survey(*self._last(self.freshness.graph))
+    def content(self, name: str) -> bytes | None:
+        """What is kept of a file of results/; None if nothing is."""
+        place = self.folder / name
+        if place.is_file():
+            return place.read_bytes()
+        packed = place.with_name(f"{place.name}.gz")
+        return gzip.decompress(packed.read_bytes()) if packed.is_file() else None
 
-    def _last(self, graph: Graph) -> list[Job]:
-        """The last job of each artefact."""
-        return [kept_jobs(graph, name)[-1] for name in self.keeps]
-
-    @functools.cached_property
-    def files(self) -> list[str]:
-        """The files of its artefacts, with their provenance; by their names in the study's
-        folder."""
-        graph = self.graph(self.run)
-        outputs = (job.outputs for name in self.keeps for job in kept_jobs(graph, name))
-        return [path.removeprefix("results/") for paths in outputs for path in paths]
-
-    def unpack(self) -> None:
-        """Into `unpacked`, if anything kept has changed since."""
-        kept = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        state = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in kept]
-        stamp = self.unpacked / "stamp.json"
-        text = json.dumps(state)
-        if stamp.is_file() and stamp.read_text("utf-8") == text:
-            return
-        shutil.rmtree(self.unpacked, ignore_errors=True)
-        (self.unpacked / "results").mkdir(parents=True)
-        archive = self.folder / ARCHIVE
-        if archive.is_file():
-            try:
-                content = lzma.decompress(archive.read_bytes())  # with its checksums
-                with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-                    tar.extractall(self.unpacked, filter="data")
-            except (tarfile.TarError, lzma.LZMAError, OSError) as error:
-                raise UserError(f"{archive}: damaged ({error}). git checkout {archive}") from None
-        for name in self.files:
-            if (self.folder / name).is_file():
-                place = self.unpacked / "results" / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.folder / name, place)
-        stamp.write_text(text, "utf-8")
-
-    def fresh(self, job: Job) -> bool:
-        """Whether what is kept of a job is all there and up to date."""
-        graph = self.freshness.graph
-        there = all(graph.at(path).is_file() for path in job.outputs)
-        return there and not self.freshness.differences(job)
-
-    def lay_out(self) -> None:
-        """Lays what is up to date where its job would put it, unless something is there; and takes
-        away what lies there from here and is up to date no more. By its date it is no newer than
-        what is kept, so that nothing is kept again, and no older than samples, so that no job runs
-        again."""
-        note = self.run / "laid_out.json"
-        laid = json.loads(note.read_text("utf-8")) if note.is_file() else {}
-        kept = (path.stat().st_mtime_ns for path in map(Path, self.kept) if path.is_file())
-        made = (path.stat().st_mtime_ns for path in self.run.glob("results/datasets/*.h5"))
-        samples = max(made, default=0)
-        date = max(min(kept, default=0), samples)
-        for job in self.jobs:
-            fresh, places = self.fresh(job), [self.run / path for path in job.outputs]
-            there = [place.is_file() and sha256_of(place) for place in places]
-            if all(there) and there == [laid.get(path) for path in job.outputs]:
-                if not fresh:
-                    for place in (*places, *(self.run / path for path in _times(job))):
-                        place.unlink(missing_ok=True)
-            elif fresh and not any(there):
-                for path in (*job.outputs, *_times(job)):
-                    if self._lay(path, date):
-                        laid[path] = sha256_of(self.run / path)
-            elif not _is_small(job) and not any(there):  # samples, kernels: for the table of costs
-                for path in _times(job):
-                    if not (self.run / path).is_file() and self._lay(path, date):
-                        laid[path] = sha256_of(self.run / path)
-        for path, laid_as in laid.items():
-            place = self.run / path
-            older = place.is_file() and place.stat().st_mtime_ns < samples
-            if older and sha256_of(place) == laid_as:
-                os.utime(place, ns=(samples, samples))
-        if laid or note.is_file():
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(json.dumps(laid, indent=1), "utf-8")
-
-    def _lay(self, path: str, date: int) -> bool:
-        """Copies a file that is kept into `run`, if there is one."""
-        source, place = self.unpacked / path, self.run / path
-        if not source.is_file():
-            return False
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, place)
-        os.utime(place, ns=(date, date))
-        return True
-
-    @property
-    def samples(self) -> list[str]:
-        """Files of samples that jobs need which are still to run."""
-        to_run = (job for job in self.jobs if not self.fresh(job))
-        takes = {path for job in to_run for path in chain(*job.inputs.values())}
-        return [str(self.run / p) for p in sorted(takes) if p.startswith("results/datasets/")]
-
-    @property
-    def made(self) -> list[str]:
-        """Its artefacts' files in `run`."""
-        return [str(self.run / "results" / name) for name in self.files]
-
-    @property
-    def kept(self) -> list[str]:
-        """All that is kept."""
-        return [str(self.folder / name) for name in (*self.files, ARCHIVE)]
-
-    @property
-    def job_files(self) -> list[str]:
-        """The small files of all its jobs, in `run`."""
-        return [str(self.run / path) for job in self.jobs if _is_small(job) for path in job.outputs]
-
-    @functools.cached_property
-    def to_check(self) -> dict[str, list[str]]:
-        """For each data set of which anything is kept that spot checks compare, as options."""
-        graph, options = self.freshness.graph, dict[str, dict[str, list[str]]]()
-        for job in self.jobs:
-            place = graph.at(job.outputs[0])
-            if _is_compared(job) and place.is_file():
-                of_set = options.setdefault(job.wildcards["dataset"], {})
-                of_set.setdefault(f"--{_option(job)}", []).append(str(place))
-        return {
-            name: [word for option, paths in of_set.items() for word in (option, *paths)]
-            for name, of_set in options.items()
-        }
-
-    def kept_files(self, wildcards) -> list[str]:
-        """`to_check` of a data set, for the rule."""
-        return self.to_check[wildcards.dataset]
-
-    def code(self, wildcards) -> list[str]:
-        """What a spot check of a data set is made with: each module with its digest, versions of
-        packages, and what is kept."""
-        made_with = self._check_of(wildcards.dataset)
-        parts = made_with["code"], made_with["versions"], *made_with["inputs"].values()
-        return [f"{name} {value}" for part in parts for name, value in part.items()]
-
-    def _check_of(self, dataset: str) -> dict:
-        """The record of a spot check of all that is kept of the data set, by today's code."""
-        freshness = self.freshness
-        samples = STEPS["dataset"].path.format(dataset=dataset)
-        inputs = {"dataset": {samples: freshness.digest_of(samples)}}
-        for job in self.jobs:
-            path = job.outputs[0]
-            if job.wildcards.get("dataset") == dataset and _is_compared(job):
-                kept = freshness.record(path)
-                inputs.setdefault(_option(job), {})[path] = digest(kept) if kept else ""
-        return record(["ntkcond.steps.spot_check"], {}, inputs)
-
-    def checked(self, dataset: str) -> bool:
-        """Whether a spot check that is kept is of the very files that are kept, by today's code,
-        packages and samples, compares something of each kind, and finds no difference."""
-        place = self.folder / f"checks/{dataset}.csv"
-        made_with = read(place)
-        if not made_with or files_of(place).get(place.name) != sha256_of(place):
-            return False
-        today = self._check_of(dataset)
-        if any(made_with[key] != today[key] for key in ("code", "versions", "format", "inputs")):
-            return False
-        with place.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        compared = {row["what"] for row in rows}
-        each = all(COMPARED[option] & compared for option in today["inputs"] if option in COMPARED)
-        return each and all(row["agrees"] == "True" for row in rows)
-
-    def keep(self, whole: bool) -> None:
-        """Copies checks and artefacts from `run`; adds to the archive what its jobs left so far:
-        only what is up to date there replaces what is kept. Raises UserError for an artefact that
-        lacks data sets which the kept one has; if `whole`, also where one is not kept at the end.
-        """
-        self.unpack()
-        graphs = [self.graph(self.run)]
-        if left_out := missing.left_out(graphs[0]):
-            # of data sets that are not here now, what is kept stays
-            graphs.append(graphs[0].without(left_out))
-        made = {
-            path: path.relative_to(self.run)
-            for path in self.run.glob("checks/**/*.*")
-            if path.suffix in (".csv", ".json")
-        }
-        members: dict[str, bytes] = {}
-        jobs = {
-            job.outputs: (job, freshness)
-            for freshness in map(Freshness, graphs)
-            for job in freshness.survey(*self._last(freshness.graph))
-        }
-        for job, freshness in jobs.values():
-            places = [self.unpacked] if freshness.differences(job) else [self.run, self.unpacked]
-            archived = job.outputs if _is_small(job) else job.outputs[-1:] if job.artefact else ()
-            if Path(job.outputs[0]).name in self.files:
-                archived = ()
-                for path in job.outputs if places[0] == self.run else ():
-                    if (self.run / path).is_file():
-                        self._require_no_less(job)
-                        made[self.run / path] = Path(path).relative_to("results")
-            for path in (*archived, *_times(job)):
-                there = [place / path for place in places if (place / path).is_file()]
-                if there:
-                    members[path] = _stripped(there[0])
-        for path, kept in made.items():
-            with replacing(self.folder / kept) as temporary:
-                shutil.copyfile(path, temporary)
-        with (
-            replacing(self.folder / ARCHIVE) as temporary,
-            tarfile.open(temporary, "w:xz", preset=9) as tar,
-        ):
-            for path, content in sorted(members.items()):
-                entry = tarfile.TarInfo(path)  # without dates and owners: the same bytes again
-                entry.size = len(content)
-                tar.addfile(entry, io.BytesIO(content))
-        results = sum(path.endswith(".h5") for path in members)
-        print(f"{self.folder}: {results} files of jobs in {ARCHIVE}")
-        if whole and any(not (self.folder / name).is_file() for name in self.files):
-            freshness = Freshness(graphs[-1])
-            reasons = iter(freshness.reasons(*self._last(freshness.graph)))
-            raise UserError(
-                f"{self.run}: not all was kept, since some is out of date:"
-                f" {next(reasons, 'a file is missing')}. Add --forcerun and its rule"
-            )
-
-    def _require_no_less(self, job: Job) -> None:
-        """Raises UserError if an artefact lacks data sets which the kept one has."""
-        missing_of = [
-            set(made_with["settings"].get("about", {}).get("missing", []))
-            for place in (self.run, self.unpacked)
-            if (made_with := read(place / job.outputs[0]))
-        ]
-        if less := missing_of[0].difference(*missing_of[1:]) if len(missing_of) > 1 else set():
-            raise UserError(
-                f"{self.run / job.outputs[0]} lacks {', '.join(sorted(less))}, which what is kept"
-                " has. Give the folder of its raw files: make study DATA=/a/folder. Nothing was"
-                " kept"
-            )
-
-    def predict(self) -> None:
-        """Prints what it will take to make what is missing or out of date."""
-        if run_lock.is_free():
-            self.lay_out()
-        graph = self.graph(self.run)
-        left_out = missing.left_out(graph)
-        freshness = Freshness(graph.without(left_out))
-        jobs = freshness.running(*self._last(freshness.graph))
-        if not jobs:
-            print(f"{self.name}: all is kept and up to date")
-            return
-        print(f"{self.name}:")
-        report(freshness.graph, jobs)
-        if left_out:
-            print(missing.in_words(graph, left_out))
+    # States.
 
     def state(self, artefact: str) -> tuple[str, list[str]]:
         """The state of a kept artefact, and why."""
-        freshness = self.freshness
-        *_, last = jobs = kept_jobs(freshness.graph, artefact)
-        files = [path for job in jobs for path in job.outputs]
-        gone = [Path(path).name for path in files if not freshness.graph.at(path).is_file()]
-        if len(gone) == len(files):
+        names = [path.removeprefix("results/") for path in kept_files(artefact)]
+        contents = {name: self.content(name) for name in names}
+        if not any(contents.values()):
             return MISSING, []
-        reasons = freshness.reasons(last) + [f"{name} is missing" for name in gone]
+        reasons = [f"{name} is missing" for name in names if contents[name] is None]
+        reasons += self._edited(names)
+        changes = list(self._changes(artefact))[::-1]
+        groups = Counter((rule, some(words)) for rule, words in changes)
+        reasons += [f"{r}{f' × {n}' if n > 1 else ''}: {words}" for (r, words), n in groups.items()]
         if not reasons:
             return FRESH, []
-        upstream = freshness.survey(last)
-        harmless = all(
-            _is_rebuilt(freshness, one) or _is_checked(job, one)
-            for job in upstream
-            for one in freshness.differences(job)
-        )
-        datasets = {
-            job.wildcards["dataset"]
-            for job in upstream
-            if _is_compared(job) or (_option(job) == SAMPLES and freshness.differences(job))
-        }
-        equal = harmless and not gone and datasets and all(map(self.checked, datasets))
+        equal = len(reasons) == len(groups) and self._compared_equal(changes)
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
+    def _edited(self, names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            known, content = self.provenance["files"].get(name), self.content(name)
+            if content is not None and known != hashlib.sha256(content).hexdigest():
+                yield f"{name} was changed" if known else f"{name} has no provenance"
 
-def kept_jobs(graph: Graph, artefact: str) -> list[Job]:
-    """The jobs of an artefact whose files git keeps: of claims the table, which the site shows."""
-    return [job for job in graph.artefact(artefact) if not (job.draws and artefact == "claims")]
+    def _changes(self, artefact: str) -> Iterator[tuple[str, list[str]]]:
+        """For each job upstream that differs from today's, its rule and what differs."""
+        records, seen = self.provenance["records"], set[str]()
+        waiting = [
+            f"results/{artefact}.csv",
+            *([f"results/{artefact}"] if artefact != "claims" else []),
+        ]
+        while waiting:
+            path = waiting.pop()
+            if path in seen or path not in records:
+                continue
+            seen.add(path)
+            made_with = self.record(path)
+            if words := self.jobs.changes(made_with):
+                yield made_with["rule"], words
+            waiting += inputs_of(made_with)
+
+    def _compared_equal(self, changes: Sequence[tuple[str, list[str]]]) -> bool:
+        """Whether all that differs is code or packages of jobs whose numbers a check compared, by
+        today's code, and found equal."""
+        place = self.folder / "check.json"
+        if not place.is_file():
+            return False
+        done = json.loads(place.read_text("utf-8"))
+        rules = {rule for rule, words in changes}
+        harmless = all(
+            "=" not in word and "inputs" not in word for _, words in changes for word in words
+        )
+        today = {rule: code_of(rule) for rule in done["code"]}
+        checked = {*done["code"], "kernel", "dataset", "corpus"}
+        same = all(done["tables"].get(n) == s for n, s in self._sums().items())
+        return harmless and same and rules <= checked and today == done["code"] and done["agree"]
+
+    def _sums(self) -> dict[str, str]:
+        """sha256 of the tables that a check reads."""
+        from ntkcond.checks import TABLES
+
+        contents = {name: self.content(f"{name}.csv") for name in TABLES}
+        return {n: hashlib.sha256(c).hexdigest() for n, c in contents.items() if c is not None}
+
+    # What the commands do.
+
+    def lay(self) -> bool:
+        """Puts what is kept and up to date where its rule would, unless something is there: job
+        files, tables and figures, all with one date, that of now: samples are older. Nothing is
+        put, and False returned, while samples of job files are missing."""
+        found: dict[Path, bytes] = {}
+        for path in self.folder.glob("jobs/**/*.h5"):
+            made_with = read(path)
+            if made_with and not self.jobs.changes(made_with):
+                dataset = self.results / f"datasets/{made_with['wildcards']['dataset']}.h5"
+                if not dataset.exists():
+                    print(f"{self.folder}: needs its samples first: {snakemake(self.name)} samples")
+                    return False
+                found[self.results / path.relative_to(self.folder / "jobs")] = path.read_bytes()
+        for name in self.provenance["files"]:
+            content, record = self.content(name), self.record(_recorded_as(name))
+            if content is not None and not self.jobs.changes(record):
+                found[self.results / name] = content
+                files = {n: s for n, s in self.provenance["files"].items()
+                         if _recorded_as(n) == _recorded_as(name)}  # fmt: skip
+                about = json.dumps({"record": record, "files": files}, indent=1, ensure_ascii=False)
+                found[RUNS / self.name / sidecar(Path("results", name))] = f"{about}\n".encode()
+        now = time.time_ns()
+        for place, content in found.items():
+            if not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+                os.utime(place, ns=(now, now))
+        return True
+
+    def keep(self) -> None:
+        """Copies the artefacts and tables that are finished and up to date in `runs`; of a study
+        that lacks some, also the small files of its jobs. Raises UserError for what is stale."""
+        records: dict[str, dict] = {}
+        for artefact in self.tables:
+            for path in (
+                f"results/{artefact}.csv",
+                f"results/{artefact}.png",
+                f"results/{artefact}.md",
+            ):
+                if (RUNS / self.name / path).is_file():
+                    records |= upstream(path, RUNS / self.name)
+        for path, made_with in records.items():
+            if words := self.jobs.changes(made_with):
+                raise UserError(
+                    f"{RUNS / self.name / path}: is out of date ({some(words)}). Nothing was kept"
+                )
+        files = {}
+        wanted = [
+            *(f"results/{t}.csv" for t in self.tables),
+            *(f for n in self.keeps for f in kept_files(n)),
+        ]
+        for path in dict.fromkeys(wanted):
+            place, name = RUNS / self.name / path, path.removeprefix("results/")
+            if place.is_file():
+                content = place.read_bytes()
+                files[name] = hashlib.sha256(content).hexdigest()
+                self._write(name, content)
+        done = all(
+            path.removeprefix("results/") in files for n in self.keeps for path in kept_files(n)
+        )
+        self.write_provenance(files, records)
+        shutil.rmtree(self.folder / "jobs", ignore_errors=True)
+        jobs = [] if done else list(self._job_files())
+        for path in jobs:
+            place = self.folder / "jobs" / path.relative_to(self.results)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(place) as temporary:
+                _strip(path, temporary)
+        print(
+            f"{self.folder}: {len(files)} files, {len(jobs)} of jobs"
+            + (", complete" if done else "")
+        )
+
+    def write_provenance(self, files: dict[str, str], records: dict[str, dict]) -> None:
+        made_with: dict[str, dict] = {}
+        short = {}
+        for path, record in sorted(records.items()):
+            shared = {key: record[key] for key in ("code", "versions", "format")}
+            digest = short_digest(shared)
+            made_with[digest] = shared
+            own = {key: value for key, value in record.items() if key not in shared}
+            name = path if path.endswith(".h5") else _recorded_as(path.removeprefix("results/"))
+            short[name] = {**own, "made_with": digest}
+        self.provenance = {"files": files, "made_with": made_with, "records": short}
+        lines = json.dumps(self.provenance, ensure_ascii=False, indent=None).replace("}, ", "},\n ")
+        write_text(self.folder / "provenance.json", lines + "\n")
+
+    def _write(self, name: str, content: bytes) -> None:
+        place = self.folder / name
+        packed = place.with_name(f"{place.name}.gz")
+        large = place.suffix == ".csv" and len(content) > COMPRESSED
+        (place if large else packed).unlink(missing_ok=True)
+        with replacing(packed if large else place) as temporary:
+            temporary.write_bytes(gzip.compress(content, 9, mtime=0) if large else content)
+
+    def _job_files(self) -> Iterator[Path]:
+        """The small files of finished jobs that are up to date."""
+        for path in sorted(self.results.rglob("*.h5")):
+            made_with = read(path) if ".checkpoint" not in path.name else None
+            small = made_with and made_with["rule"] not in ("kernel", "dataset", "corpus")
+            if small and not self.jobs.changes(made_with):
+                yield path
+
+    def check(self) -> None:
+        """Recomputes rows of the kept tables, drawn at random, and notes with which code. Raises
+        UserError for samples that are not there, and for numbers that disagree."""
+        from ntkcond.checks import TABLES, arrays_of, sample
+
+        def samples(name: str) -> dict:
+            path = self.results / f"datasets/{name}.h5"
+            if not path.exists():
+                raise UserError(f"{path}: is missing. First: {snakemake(self.name)} samples")
+            return arrays.setdefault(name, arrays_of(path))
+
+        arrays: dict[str, dict] = {}
+        names = [name for name in TABLES if self.content(f"{name}.csv") is not None]
+        names = [name for name in names if name in self.tables]
+        tables = {name: output.read(self._table(name)) for name in names}
+        compared = sample(tables, samples)
+        wrong = compared[~compared.agrees]
+        code = {rule: code_of(rule) for rule in sorted(set(compared.rule))}
+        done = {
+            "agree": not len(wrong),
+            "rows": len(compared),
+            "code": code,
+            "tables": self._sums(),
+        }
+        write_text(self.folder / "check.json", json.dumps(done, indent=1) + "\n")
+        largest = compared.groupby("table").ratio.max()
+        words = (f"{name} {count} (largest difference {largest[name]:.2g} of its tolerance)"
+                 for name, count in compared.table.value_counts(sort=False).items())  # fmt: skip
+        print(f"{self.folder}: {len(compared)} numbers recomputed: {', '.join(words)}")
+        if len(wrong):
+            raise UserError(f"{self.folder}: numbers disagree:\n{wrong.to_string(index=False)}")
+
+    def _table(self, name: str) -> Path:
+        place = self.folder / f"{name}.csv"
+        return place if place.is_file() else place.with_name(f"{name}.csv.gz")
 
 
-def _is_rebuilt(freshness: Freshness, difference: Difference) -> bool:
-    """Whether what differs is an input, the same as before, whose maker differs."""
-    changed = difference.kind == "inputs" and difference.words.endswith(" changed")
-    maker = freshness.graph.maker(difference.input) if changed else None
-    return maker is not None and bool(freshness.differences(maker))
+def _recorded_as(name: str) -> str:
+    """The path under which the record of a file is kept: of all that is drawn one."""
+    return f"results/{name}" if name.endswith(".csv") else f"results/{name.partition('.')[0]}"
 
 
-def _is_checked(job: Job, difference: Difference) -> bool:
-    """Whether what differs is at work in spot checks too: the code of samples, versions of
-    packages, modules that spot checks run."""
-    option = _option(job)
-    if option is None or option == SAMPLES:
-        return option == SAMPLES and difference.kind in ("code", "versions")
-    module = difference.words.split()[1]  # code ntk.rank changed
-    known = code_digests("ntkcond.steps.spot_check")
-    return difference.kind == "versions" or (difference.kind == "code" and module in known)
+def code_of(rule: str) -> list[str]:
+    """What the numbers of a computing rule depend on today, but the config."""
+    more = ["ntkcond.steps.kernel:main"] if rule == "spectrum" else []
+    return CODE.texts(*modules_of(rule, chosen=more))
+
+
+def _strip(source_path: Path, place: Path) -> None:
+    """Copies a file without LARGE."""
+    with read_hdf5(source_path) as source, write_hdf5(place) as file:
+        file.attrs.update(source.attrs)
+        for name in source:
+            if name not in LARGE:
+                source.copy(name, file)
+
+
+def snakemake(name: str) -> str:
+    """The command that makes a study."""
+    return f"snakemake --configfile studies/{name}/config.yaml --directory runs/{name}"
 
 
 def all_names() -> list[str]:
@@ -412,122 +341,47 @@ def all_names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/config.yaml"))
 
 
-def _is_small(job: Job) -> bool:
-    """Whether what the job makes is kept whole."""
-    return job.rule in STEPS and STEPS[job.rule].file_bytes is None
-
-
-def _option(job: Job) -> str | None:
-    """The option of spot checks by which they take what the job made."""
-    return STEPS[job.rule].spot_check if job.rule in STEPS else None
-
-
-def _is_compared(job: Job) -> bool:
-    """Whether spot checks compare the file that is kept of the job."""
-    return _is_small(job) and _option(job) not in (None, SAMPLES)
-
-
-def _times(job: Job) -> list[str]:
-    """Snakemake's record of a job's time, and its log; of MPI ranks they have the name of the rule
-    that makes the same file without."""
-    name = job.rule
-    if name in STEPS and STEPS[name].mpi:
-        name = next(r for r, step in STEPS.items() if step.path == STEPS[name].path and r != name)
-    if not job.artefact:
-        name += "/" + "/".join(Path(job.outputs[0]).with_suffix("").parts[2:])
-    return [f"results/benchmarks/{name}.tsv", f"results/logs/{name}.log"]
-
-
-def _stripped(path: Path) -> bytes:
-    """A file's content without LARGE."""
-    if path.suffix != ".h5":
-        return path.read_bytes()
-    with read_hdf5(path) as source:
-        if not any(name in source for name in LARGE):
-            return path.read_bytes()
-        with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder, path.name)
-            with write_hdf5(place) as file:
-                file.attrs.update(source.attrs)
-                for name in source:
-                    if name not in LARGE:
-                        source.copy(name, file)
-            return place.read_bytes()
-
-
-def table(studies: Sequence[Study]) -> tuple[dict[tuple[str, str], str], list[str]]:
-    """The state of each artefact of each study, and lines of a Markdown table that says why."""
-    rows, lines = {}, ["| study | artefact | state | why |", "|---|---|---|---|"]
+def show(studies: Sequence[Study], write: bool) -> bool:
+    """Prints the state of each artefact, or also writes the table into studies/README.md; whether
+    nothing is out of date."""
+    lines, states = ["| study | artefact | state | why |", "|---|---|---|---|"], set()
     for study in studies:
         for artefact in study.keeps:
             state, reasons = study.state(artefact)
-            rows[study.name, artefact] = state
+            states.add(state)
             more = [f"and {len(reasons) - SHOWN} more"] if len(reasons) > SHOWN else []
-            why = "<br>".join([*map(_short, reasons[:SHOWN]), *more])
+            why = "<br>".join([*reasons[:SHOWN], *more])
             lines.append(f"| {study.name} | {artefact} | {state} | {why} |")
-    return rows, lines
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST].rpartition(';')[0]}; …"
-
-
-def main(arguments: argparse.Namespace) -> bool:
-    """Whether no state that it shows is out of date."""
-    if arguments.command not in ("states", "keep", "predict"):
-        arguments.command, arguments.names = "states", [arguments.command, *arguments.names]
-    if arguments.write and (arguments.names or arguments.command != "states"):
-        raise UserError("--write: writes the states of all studies. Give it alone")
-    for name in arguments.names:
-        require_known(name, all_names(), f"{FOLDER / name}: no such study.")
-    studies = [Study(name) for name in arguments.names or all_names()]
-    RUNS.joinpath("kept").mkdir(parents=True, exist_ok=True)
-    with RUNS.joinpath("kept", "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # rules may keep studies at the same time
-        if arguments.command == "states":
-            return show(studies, arguments.write)
-        for study in studies:
-            study.predict() if arguments.command == "predict" else study.keep(arguments.whole)
-    return True
-
-
-def show(studies: Sequence[Study], write: bool) -> bool:
-    """Prints the states, or also writes them into pages; whether nothing is out of date."""
-    rows, lines = table(studies)
     print("\n".join(lines))
     if write:
         page = FOLDER / "README.md"
         before, _, rest = page.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
         page.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"]), "utf-8")
-        for page in (Path("README.md"), *Path("docs").glob("*.md")):
-            page.write_text(with_states(page, rows), "utf-8")
-    return OUT_OF_DATE not in rows.values()
+    return OUT_OF_DATE not in states
 
 
-def with_states(page: Path, rows: Mapping[tuple[str, str], str]) -> str:
-    """A page with the state of each kept figure that it shows, unless that is fresh."""
-
-    place = os.path.relpath(FOLDER / "README.md", page.parent)
-
-    def stated(match: re.Match) -> str:
-        state = rows.get((match[2], match[3]))
-        said = f"*This figure is {state}: [what that means]({place}#what-is-up-to-date).*"
-        return f"{match[1]}{'' if state == FRESH else said}{match[5]}" if state else match[0]
-
-    return STATE.sub(stated, page.read_text("utf-8"))
+def main(arguments: argparse.Namespace) -> bool:
+    """Whether no state that it shows is out of date; whether all was laid."""
+    commands = ("states", "lay", "keep", "check")
+    if arguments.command not in commands:
+        arguments.command, arguments.names = "states", [arguments.command, *arguments.names]
+    if arguments.write and (arguments.names or arguments.command != "states"):
+        raise UserError("--write: writes the states of all studies. Give it alone")
+    for name in arguments.names:
+        require_known(name, all_names(), f"{FOLDER / name}: no such study.")
+    studies = [Study(name) for name in arguments.names or all_names()]
+    if arguments.command == "states":
+        return show(studies, arguments.write)
+    done = [getattr(study, arguments.command)() for study in studies]
+    return False not in done
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(
         prog="python -m ntkcond.studies", description=(__doc__ or "").splitlines()[0]
     )
-    options.add_argument("command", nargs="?", default="states", help="states, keep or predict")
+    options.add_argument("command", nargs="?", default="states", help="states, lay, keep or check")
     options.add_argument("names", nargs="*", help="studies; all, if none is named")
-    options.add_argument("--whole", action="store_true", help="keep all, or end with an error")
-    options.add_argument(
-        "--write",
-        action="store_true",
-        help="the states into studies/README.md and the pages that show kept figures",
-    )
+    options.add_argument("--write", action="store_true", help="the states into studies/README.md")
     run(main, options, otherwise=3)

@@ -60,36 +60,25 @@ def test_a_matrix_that_is_not_positive_definite_has_no_factor(where, device):
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-def test_the_factor_is_as_accurate_as_its_bound_says(device):
-    """|LLᵀ − K| ≤ p u |L||Lᵀ| entry by entry, LLᵀ in extended precision."""
+def test_factor_and_solve_are_as_accurate_as_their_bounds_say(device):
+    """|LLᵀ − K| ≤ p u |L||Lᵀ| entry by entry, and |LLᵀx − v| ≤ 2 p u |L||Lᵀ||x| and terms in u²."""
     n = PANEL + 200
-    matrix = matrix_of(n)
+    matrix, v = matrix_of(n), np.random.default_rng(1).standard_normal(n)
     by_half = half_of(put(matrix, device))
     assert by_half.factorise()
+    bound = by_half.roundings * UNIT_ROUNDOFF
     lower = lower_of(by_half).astype(np.longdouble)
     rows = np.r_[0:5, PANEL - 3 : PANEL + 3, n - 5 : n]
     error = abs(lower[rows] @ lower.T - matrix[rows])
-    bound = by_half.roundings * UNIT_ROUNDOFF * (abs(lower[rows]) @ abs(lower.T))
-    assert (error <= bound).all()
+    assert (error <= bound * (abs(lower[rows]) @ abs(lower.T))).all()
     assert (error > 0).any()
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-def test_the_bound_of_a_solve_holds(device):
-    """The residual in extended precision: |LLᵀx − v| ≤ 2 p u |L||Lᵀ||x| and terms in u²."""
-    n = 2 * PANEL + 17
-    v = np.random.default_rng(1).standard_normal(n)
-    by_half = half_of(put(matrix_of(n), device))
-    assert by_half.factorise()
     x = by_half.solve(v).astype(np.longdouble)
-    lower = lower_of(by_half).astype(np.longdouble)
     error = abs(lower @ (lower.T @ x) - v)
-    bound = 2.001 * by_half.roundings * UNIT_ROUNDOFF * (abs(lower) @ (abs(lower.T) @ abs(x)))
-    assert (error <= bound).all()
+    assert (error <= 2.001 * bound * (abs(lower) @ (abs(lower.T) @ abs(x)))).all()
 
 
 @pytest.mark.parametrize("shape", [(PANEL, PANEL), (3 * PANEL, PANEL), (PANEL + 3, 3), (7, 7)])
-@pytest.mark.parametrize("bits", [56, 57, 58, 59, 60])
+@pytest.mark.parametrize("bits", [56, 58, 60])
 def test_terms_are_summed_before_they_are_added_to_an_entry(shape, bits, device):
     """To 2⁶⁰, whose neighbours are 256 away, ones are added: one by one, all would be lost."""
     rows, columns = shape

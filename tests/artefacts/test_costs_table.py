@@ -14,12 +14,15 @@ TSV = "s\tmax_rss\tcpu_time\n3.5\t100\t2.5\n"
 def test_times_are_found_below_the_prefix_of_a_module_too(tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     results = Path(folder)
-    with write_hdf5(results / "datasets/digits.h5", {"inputs": {}}) as file:
+    with write_hdf5(results / "datasets/digits.h5", {"rule": "dataset", "inputs": {}}) as file:
         file["x"] = [1.0]
-    kernel = {"inputs": {"dataset": {"results/datasets/digits.h5": "1"}}}
+    kernel = {"rule": "kernel", "inputs": {"dataset": {"results/datasets/digits.h5": "1"}}}
     with write_hdf5(results / "kernels/digits/relu/depth2.h5", kernel) as file:
         file["x"] = [1.0]
-    made_with = {"inputs": {"kernel": {"results/kernels/digits/relu/depth2.h5": "2"}}}
+    made_with = {
+        "rule": "fig2",
+        "inputs": {"kernel": {"results/kernels/digits/relu/depth2.h5": "2"}},
+    }
     write_artefact({results / "fig2.csv": b"a\n"}, made_with)
     for job in ("dataset/digits", "kernel/digits/relu/depth2", "fig2"):
         write_text(results / f"benchmarks/{job}.tsv", TSV)

@@ -64,7 +64,11 @@ LOW = [-0.3, -0.1, 0.05, -0.2, -0.15]
     ],
 )
 def test_what_should_be_above_zero(columns, verdict):
-    assert above_zero(table(*columns)).verdict == verdict
+    tested = above_zero(table(*columns))
+    assert tested.verdict == verdict
+    if columns == [UP, WIDE]:
+        p = ttest_1samp(WIDE, 0, alternative="greater").pvalue
+        assert p > 0.05 and f"not confirmed at L = 2 (p = {p:.2g})" in tested.words
 
 
 def test_a_bound_contradicts_nothing():

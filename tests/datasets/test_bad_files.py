@@ -142,7 +142,7 @@ def make(options: dict, data_dir: Path, output: Path) -> None:
     if options["source"] == "librispeech":
         arguments["corpus"] = output.with_name("corpus.h5")
         words = [f"--subset={SUBSET}", f"--data-dir={data_dir}", f"--output={arguments['corpus']}"]
-        indexing = corpus_step.options().parse_args(words)
+        indexing = corpus_step.OPTIONS.parse_args(words)
         indexing.record = None
         corpus_step.main(indexing)
     dataset_step.main(argparse.Namespace(output=output, **arguments))

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 
 from ntkcond.datasets import custom, digits, synthetic
-from ntkcond.datasets.samples import (
-    Raw,
-    choose,
-    constant_features,
-    defects,
-    distinct,
-    hold_out,
-)
+from ntkcond.datasets.samples import Raw, choose, constant_features, defects, distinct, hold_out
 from ntkcond.datasets.torchvision_data import Download, fetch, verified
 from ntkcond.run.errors import UserError
 
@@ -59,9 +52,8 @@ def test_held_out_samples_are_no_longer_among_the_others():
     assert np.array_equal(np.sort(together, axis=0), np.sort(DIGITS.x, axis=0))
     with pytest.raises(UserError, match="leaves none of the 1797 samples"):
         hold_out(DIGITS, 1797, seed=0)
-
-
-def test_too_many_samples_are_refused():
+    with pytest.raises(UserError, match="has a test split of its own"):
+        hold_out(dataclasses.replace(DIGITS, x_test=DIGITS.x), 10, seed=0)
     with pytest.raises(UserError, match="1798 requested, 1797 available"):
         choose(DIGITS, 1798, seed=0)
 
@@ -74,11 +66,6 @@ def test_values_that_float32_or_the_scale_cannot_hold_are_refused():
         choose(large, "all", seed=0)
     with pytest.raises(UserError, match=r"every value is 1e\+40, which scales to nothing"):
         choose(large, "all", seed=0, scale=(-1, 1))
-
-
-def test_a_set_with_a_test_split_of_its_own_holds_none_out():
-    with pytest.raises(UserError, match="has a test split of its own"):
-        hold_out(dataclasses.replace(DIGITS, x_test=DIGITS.x), 10, seed=0)
 
 
 def test_repeated_zero_and_constant_values_are_remarked_on():

@@ -11,29 +11,20 @@ from test_speech import kaldi_fbank
 from ntkcond.datasets.librispeech import draw
 from ntkcond.datasets.samples import Samples
 from ntkcond.datasets.speech.extraction import NORMALISE
-from ntkcond.plan.schema import SCHEMA
+from ntkcond.pipeline.schema import SCHEMA
 from ntkcond.run.errors import UserError
 from ntkcond.steps import corpus as corpus_step
 from speech import SUBSET, voice, write_corpus
 
 OPTIONS = {
-    "subset": SUBSET,
-    "samples": 60,
-    "seed": 0,
-    "hold_out": None,
-    "features": 96,
-    "mel": 24,
-    "splice": 4,
-    "normalise": "none",
-    "labels": None,
-    "bad_utterances": "refuse",
-    "threads": 2,
-}
+    "subset": SUBSET, "samples": 60, "seed": 0, "hold_out": None, "features": 96, "mel": 24,
+    "splice": 4, "normalise": "none", "labels": None, "bad_utterances": "refuse", "threads": 2,
+}  # fmt: skip
 
 
 def indexed(data_dir: Path, index: Path) -> None:
     """Writes what files the corpus has, without provenance."""
-    arguments = corpus_step.options().parse_args(
+    arguments = corpus_step.OPTIONS.parse_args(
         [f"--subset={SUBSET}", f"--data-dir={data_dir}", f"--output={index}"]
     )
     arguments.record = None
@@ -181,28 +172,19 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(content)
+def flipped(place: int | None):
+    """A byte of this place, or in the middle."""
+
+    def flip(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2 if place is None else place] ^= 0xFF
+        path.write_bytes(content)
+
+    return flip
 
 
-def another_sum(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[26] ^= 0xFF
-    path.write_bytes(content)
-
-
-def replaced(samples: int, rate: int = 16_000, channels: int = 1):
-    def replace(path: Path) -> None:
-        audio = voice(samples, seed=5)
-        soundfile.write(path, np.stack([audio] * channels, axis=1), rate)
-
-    return replace
-
-
-def another_name(path: Path) -> None:
-    path.rename(path.with_name("talk.flac"))
+def replaced(samples: int):
+    return lambda path: soundfile.write(path, voice(samples, seed=5), 16_000)
 
 
 def of_length(samples: int):
@@ -221,17 +203,13 @@ def twice(path: Path) -> None:
     copy.write_bytes(path.read_bytes())
 
 
-BAD = {
+BAD = {  # of those that test_speech has, one
     "truncated": (cut, "damaged", "11-7-0001.flac: "),
-    "a byte flipped": (flip, "damaged", "11-7-0001.flac: "),
-    "another checksum": (another_sum, "damaged", "its audio has not the md5 that its header says"),
+    "a byte flipped": (flipped(None), "damaged", "11-7-0001.flac: "),
+    "another checksum": (flipped(26), "damaged", "its audio has not the md5 that its header"),
     "empty": (lambda path: path.write_bytes(b""), "unlike the corpus", "11-7-0001.flac: is empty"),
-    "not FLAC": (lambda path: path.write_bytes(b"x" * 99), "unlike the corpus", "is not a FLAC"),
-    "another rate": (replaced(8000, 8000), "unlike the corpus", "has 8000 Hz; the corpus has"),
-    "stereo": (replaced(8000, channels=2), "unlike the corpus", "has 2 channels; the corpus has 1"),
     "too short": (replaced(879), "too short for a sample", "has 3 frames, and a sample takes 4"),
     "shorter than a frame": (replaced(99), "too short for a sample", "has 0 frames, and a sample"),
-    "another name": (another_name, "unlike the corpus", "talk.flac: is not named like the corpus"),
     "upper case": (lambda path: path.rename(path.with_suffix(".FLAC")), "unlike the corpus",
                    "11-7-0001.FLAC: is not named like the corpus"),
     "a broken length": (of_length(2**33), "unlike the corpus", "8589934592 samples of audio, more"),
@@ -247,15 +225,13 @@ def test_bad_utterances_are_refused_by_name_or_skipped_and_counted(
     spoil(folder / "11/7/11-7-0001.flac")
     with pytest.raises(UserError) as caught:
         drawn(tmp_path, samples=500)
-    assert str(folder) in str(caught.value)
-    assert message in str(caught.value)
+    assert all(words in str(caught.value) for words in (str(folder), message))
     assert "bad_utterances: skip" in str(caught.value)
     samples = drawn(tmp_path, samples=500, bad_utterances="skip")
     assert samples.left_out == {kind: 1}
     assert message in caplog.text
     assert len(samples.x) == 500
-    if spoil != twice:
-        assert b"11-7-0001" not in samples.origin["utterance"]
+    assert spoil == twice or b"11-7-0001" not in samples.origin["utterance"]
     assert np.isfinite(samples.x).all()
 
 
@@ -316,15 +292,10 @@ def test_test_samples_of_a_class_that_training_has_not_are_left_out_and_counted(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"mel": 20}, "mel: 20 × splice: 4 makes 80 features, not the 96 of features"),
-        ({"samples": 10**6}, "samples: 1000000 frames requested, 1086 available in 12 utterances"),
-        (
-            {"hold_out": 5000},
-            "hold_out: 5000 frames requested, 90 available in 1 utterances",
-        ),
-    ],
-)
+    [({"mel": 20}, "mel: 20 × splice: 4 makes 80 features, not the 96 of features"),
+     ({"samples": 10**6}, "samples: 1000000 frames requested, 1086 available in 12 utterances"),
+     ({"hold_out": 5000}, "hold_out: 5000 frames requested, 90 available in 1 utterances")],
+)  # fmt: skip
 def test_wrong_settings_are_refused(folder, tmp_path, options, message):
     with pytest.raises(UserError, match=message):
         drawn(tmp_path, **options)
@@ -337,16 +308,14 @@ def test_a_corpus_of_which_nothing_is_left_is_refused(folder, tmp_path):
         drawn(tmp_path, samples="all", labels=labels, bad_utterances="skip")
 
 
-def test_nothing_can_be_held_out_of_single_utterances(tmp_path):
-    write_corpus(tmp_path, utterances=1)
+def test_nothing_can_be_held_out_of_single_utterances_or_of_one_speaker(tmp_path):
+    few, one = tmp_path / "few", tmp_path / "one"
+    write_corpus(few, utterances=1)
     with pytest.raises(UserError, match="no speaker has two utterances"):
-        drawn(tmp_path, hold_out=10)
-
-
-def test_one_speaker_cannot_be_held_out(tmp_path):
-    folder = write_corpus(tmp_path, speakers=1)
+        drawn(few, hold_out=10)
+    labels = phones_of(write_corpus(one, speakers=1), tmp_path / "phones.txt")
     with pytest.raises(UserError, match="all are of one speaker"):
-        drawn(tmp_path, hold_out=10, labels=phones_of(folder, tmp_path / "phones.txt"))
+        drawn(one, hold_out=10, labels=labels)
 
 
 def test_too_little_memory_is_said_before_the_work(folder, tmp_path, monkeypatch):
@@ -381,7 +350,4 @@ def test_real_utterances_with_their_phone_labels(real_data, tmp_path):
     lines = dict(line.split(" ", 1) for line in alignments.read_text().splitlines())
     for name, frame, y in zip(*samples.origin.values(), samples.y, strict=True):
         assert y == int(lines[name.decode()].split()[frame])
-    assert samples.left_out == {
-        "labelled, but not in the corpus": 4,
-        "without labels": 211,
-    }
+    assert samples.left_out == {"labelled, but not in the corpus": 4, "without labels": 211}

@@ -15,7 +15,6 @@ from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import entry_error, gradient_angle, infinite_width_ntk
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.run.errors import UserError
-from ntkcond.training import sgd
 from ntkcond.training.descent import descend
 from small_networks import autograd_ntk
 
@@ -27,7 +26,7 @@ def network(activation: str, depth: int, width: float = 8, **more) -> MLP:
 
 
 @pytest.mark.parametrize("trainable", ["all", "first"])
-@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("depth", [0, 3])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_ntk_is_that_of_autograd(activation, depth, trainable, device):
     """Also of linear networks, by their factor."""
@@ -47,12 +46,13 @@ def test_weights_are_those_without_biases_and_a_column_more():
         assert w.shape[1] == plain.shape[1] + 1
     count = sum(w.size for w in with_bias)
     assert network("relu", 2).weight_count(5, 3) == count
+    assert MLP(ACTIVATIONS["tanh"], 0, 6).weight_count(3, 2) == 3 * 2
     biases = np.concatenate([network("relu", 1, 4000).weights(1, 5)[0][:, -1]])
     assert abs(biases.mean()) < 0.05
     assert abs(biases.std() - 1) < 0.05
 
 
-@pytest.mark.parametrize("activation", ["relu", "linear", "relu2", "tanh", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "relu2", "tanh"])
 @pytest.mark.parametrize("trainable", ["all", "first"])
 def test_wide_networks_approach_the_ntk_at_infinite_width(activation, trainable):
     """The difference falls as 1/√m, over seeds."""
@@ -105,33 +105,6 @@ def test_rank_counts_rays_only_without_biases():
     assert rank_bound(x, affine) == 3  # of the columns 1, x₁, x₂
     kernel = empirical_ntk(affine.initial_gradients(1, 2)(x.astype(np.float64)))
     assert np.linalg.matrix_rank(kernel) == 3
-
-
-@pytest.mark.parametrize("convention", sgd.CONVENTIONS)
-@pytest.mark.parametrize("depth", [0, 2])
-def test_a_step_of_training_is_that_of_autograd(convention, depth):
-    mlp = network("tanh", depth, 6)
-    model = sgd.Model(mlp, sgd.layer_factors(mlp, 5, convention))
-    weights = sgd.stacked_weights([1, 2], mlp, 5, 3)
-    rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.standard_normal((2, 7, 5), dtype=np.float32))
-    y = torch.from_numpy(rng.integers(0, 3, (2, 7)))
-    rates = torch.tensor([0.5, 2.0])
-
-    def loss(weights: list, run: int) -> torch.Tensor:
-        a = x[run]
-        for w, factor in zip(weights[:-1], model.factors, strict=False):
-            a = torch.tanh(factor * a @ w[run, :, :-1].T + BETA * w[run, :, -1])
-        w = weights[-1]
-        f = model.factors[-1] * a @ w[run, :, :-1].T + BETA * w[run, :, -1]
-        return torch.nn.functional.cross_entropy(f, y[run])
-
-    tracked = [w.clone().requires_grad_() for w in weights]
-    total = sum(rate * loss(tracked, run) for run, rate in enumerate(rates))
-    expected = [w - g for w, g in zip(weights, torch.autograd.grad(total, tracked), strict=True)]
-    sgd.sgd_step(weights, x, y, rates, model)
-    for updated, wanted in zip(weights, expected, strict=True):
-        assert torch.allclose(updated, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_descent_moves_biases(device):

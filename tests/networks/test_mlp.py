@@ -42,15 +42,6 @@ def test_weights_depend_on_seed_depth_layer_and_shape_alone():
     assert not np.array_equal(first[1], first[2])
     assert not np.array_equal(first[0], drawn(2, 3, 8, 5)[0])
     assert not np.array_equal(first[0], drawn(1, 2, 8, 5)[0])
-    # another machine, NumPy or device must draw these very numbers
-    golden = [-1.436481947004818, 0.6322842939265205, 0.07343888612440468]
-    assert first[0][0, :3].tolist() == golden
-
-
-@pytest.mark.parametrize("depth", [0, 1, 4])
-def test_weights_are_as_many_as_counted(depth):
-    network = mlp("tanh", depth, 6)
-    assert sum(w.size for w in network.weights(0, 3, 2)) == network.weight_count(3, 2)
 
 
 def test_a_network_loads_without_numpy_and_torch():

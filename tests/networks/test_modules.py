@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from ntkcond.jobs import settings
 from ntkcond.networks import modules
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import ARCHITECTURES, seen_as
@@ -15,6 +14,7 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.of_module import kernel
 from ntkcond.run.errors import UserError
+from ntkcond.settings import fields
 
 RELU = ACTIVATIONS["relu"]
 
@@ -24,11 +24,11 @@ def weights_of(module: torch.nn.Module) -> list[np.ndarray]:
 
 
 def test_every_name_has_a_builder_and_a_title():
-    assert modules.BUILDERS.keys() == ARCHITECTURES.keys() == set(settings.ARCHITECTURES)
+    assert modules.BUILDERS.keys() == ARCHITECTURES.keys() == set(fields.ARCHITECTURES)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
-@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("depth", [0, 3])
 @pytest.mark.parametrize(("name", "bias"), [("plain", 0.0), ("biases", 0.3)])
 def test_kernel_is_that_of_the_papers_network(name, bias, depth, activation):
     """Of the same weights; those of biases are the last columns."""
@@ -132,18 +132,6 @@ def test_a_convolutional_network_is_what_it_says(depth):
     assert torch.allclose(module(x), expected)
     with pytest.raises(UserError, match="needs images"):
         modules.convolutional((40,), 1, 8, RELU)
-
-
-@pytest.mark.parametrize("name", ["plain", "normalised"])
-def test_hidden_layers_keep_the_norm_of_their_inputs(name):
-    """In the mean, at large width: the factors √(c_σ/m) are made for that."""
-    module = modules.drawn(modules.BUILDERS[name]((30,), 4, 2000, RELU), seed=3)
-    x = torch.randn(8, 30, dtype=torch.float64)
-    x /= x.norm(dim=1, keepdim=True)
-    with torch.no_grad():
-        embedding = torch.nn.Sequential(*list(module)[:-1])(x)
-    norms = embedding.norm(dim=1)
-    assert norms.mean() == pytest.approx(1, rel=0.1)
 
 
 def test_weights_depend_on_seed_and_place_alone():

@@ -5,8 +5,8 @@ kernel in decimals of any number of digits (`decimal`, whose exponents have no e
 are doubled until both ends of the spectrum stand. Only float64 inputs, weights and c_σ are shared.
 """
 
+import dataclasses
 import decimal
-import functools
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import mpmath
 import numpy as np
 import torch
+from extended_precision import EXACT as SMOOTH
 from extended_precision import ntk as ntk_at_infinite_width
 from torch import Tensor, nn
 
@@ -51,78 +52,30 @@ def exactly(values) -> np.ndarray:
     return np.frompyfunc(lambda v: Decimal(float(v)), 1, 1)(np.asarray(values, dtype=np.float64))
 
 
-@functools.cache
-def _pi(places: int) -> Decimal:
-    with mpmath.workdps(places + 10):
-        return Decimal(mpmath.nstr(+mpmath.pi, places + 5))
+def _smooth(value: Callable, slope: Callable, far: Callable) -> Callable:
+    """By mpmath. far: the limits at ±∞, where exp(−z) is beyond even its exponents."""
+
+    def both(z: Decimal) -> tuple[Decimal, Decimal]:
+        flags = decimal.getcontext().flags
+        flags[decimal.Inexact] = True
+        if z.adjusted() > 8:
+            flags[decimal.Underflow] = True
+            return far(z)
+        tiny = z and z.adjusted() < -2 * DIGITS[-1]
+        with mpmath.workdps(digits() + 10):
+            here = mpmath.mpf(0 if tiny else str(z))
+            a, b = (Decimal(mpmath.nstr(f(here), digits() + 5)) for f in (value, slope))
+        return (a + b * z if tiny else a), b
+
+    return both
 
 
-def _exp(z: Decimal) -> Decimal:
-    """Decimal's own takes some fifty times as long."""
-    places, large = digits(), max(0, z.adjusted() + 1)
-    if large > 12 or not z:
-        return z.exp()
-    halvings = 4 * large + math.isqrt(places) + 2
-    with decimal.localcontext() as more:
-        more.prec = places + halvings // 3 + 5
-        small = z / 2**halvings
-        term, total, k = small, 1 + small, 2
-        least = -more.prec
-        while term.adjusted() >= least:
-            term = term * small / k
-            total += term
-            k += 1
-        for _ in range(halvings):
-            total *= total
-    return +total
+def _silu_slope(z):
+    return (1 + z / (1 + mpmath.exp(z))) / (1 + mpmath.exp(-z))
 
 
-def _tanh(z: Decimal) -> tuple[Decimal, Decimal]:
-    e, small = _exp(-2 * abs(z)), min(0, z.adjusted())
-    slope = 4 * e / (1 + e) ** 2
-    if 6 * small < -digits():
-        return z - z**3 / 3 + 2 * z**5 / 15, slope
-    with decimal.localcontext() as more:
-        more.prec -= small  # 1 − e cancels
-        e = _exp(-2 * abs(z))
-        value = (1 - e) / (1 + e)
-    return (+value).copy_sign(z), slope
-
-
-def _sigmoid(z: Decimal) -> tuple[Decimal, Decimal]:
-    e = _exp(-abs(z))
-    return (1 if z > 0 else e) / (1 + e), e / (1 + e) ** 2
-
-
-def _gelu(z: Decimal) -> tuple[Decimal, Decimal]:
-    """z Φ(z) and its derivative: Φ by a series of positive terms, or its asymptotic one."""
-    places, size = digits(), abs(z)
-    density = _exp(-z * z / 2) / (2 * _pi(places)).sqrt()
-    if size * size > 5 * places:
-        term, total, k = 1 / size if size else Decimal(0), Decimal(0), 1
-        while abs(term) > Decimal(10) ** (-places) * abs(total):
-            total += term
-            term *= -k / (size * size)
-            k += 2
-        tail = density * total
-    else:
-        with decimal.localcontext() as more:
-            more.prec = places + int(size * size / 4) + 10  # 1 − Φ cancels
-            term, total, k = size, Decimal(0), 1
-            while term > Decimal(10) ** (-more.prec) * total:
-                total += term
-                k += 2
-                term *= size * size / k
-            density_here = _exp(-z * z / 2) / (2 * _pi(more.prec)).sqrt()
-            tail = Decimal("0.5") - density_here * total
-        tail = +tail
-    normal = tail if z < 0 else 1 - tail
-    return z * normal, normal + z * density
-
-
-def _silu(z: Decimal) -> tuple[Decimal, Decimal]:
-    value, slope = _sigmoid(z)
-    return z * value, value + z * slope
+def _gate(z: Decimal) -> tuple[Decimal, Decimal]:
+    return max(z, Decimal(0)), Decimal(int(z > 0))
 
 
 def _kinked(below: float, above: float, at: float = 0.0) -> Callable:
@@ -142,10 +95,10 @@ EXACT: dict[str, tuple[Callable, tuple[int, ...]]] = {
     "relu": (_kinked(0, 1), (0,)),
     "linear": (lambda z: (z, Decimal(1)), ()),
     "relu2": (lambda z: (max(z, 0) ** 2, 2 * max(z, 0)), ()),
-    "gelu": (_gelu, ()),
-    "tanh": (_tanh, ()),
-    "sigmoid": (_sigmoid, ()),
-    "silu": (_silu, ()),
+    "gelu": (_smooth(*SMOOTH["gelu"], _gate), ()),
+    "tanh": (_smooth(*SMOOTH["tanh"], lambda z: (Decimal(1).copy_sign(z), Decimal(0))), ()),
+    "sigmoid": (_smooth(*SMOOTH["sigmoid"], lambda z: (Decimal(int(z > 0)), Decimal(0))), ()),
+    "silu": (_smooth(lambda z: z / (1 + mpmath.exp(-z)), _silu_slope, _gate), ()),
     "leaky": (_kinked(0.01, 1, 0.01), (0,)),
     "abs": (_kinked(-1, 1), (0,)),
     "hardtanh": (_hardtanh, (-1, 1)),
@@ -355,7 +308,6 @@ def network_case(
 
 
 def drawn_network(rng: np.random.Generator, **fixed) -> tuple[MLP, int]:
-    """A network and its number of features."""
     name = fixed.get("activation") or rng.choice(list(ACTIVATIONS))
     depth = fixed.get("depth", int(rng.choice([0, 1, 1, 2, 2, 3, 3, 4, 5, 7])))
     width = fixed.get("width", int(rng.choice([1, 2, 2, 3, 3, 4, 4, 8, 16])))
@@ -440,15 +392,6 @@ def parallel(rng: np.random.Generator) -> Case:
     return network_case(network, weights, x)
 
 
-def _forward(network: MLP, weights: list[np.ndarray], x: np.ndarray) -> list[np.ndarray]:
-    """Inputs of all layers, float64."""
-    scale = math.sqrt(normalisation(network.activation) / len(weights[0]))
-    layers = [network.with_bias(x)]
-    for w in weights[:-1]:
-        layers.append(network.with_bias(scale * network.activation.value(layers[-1] @ w.T)))
-    return layers
-
-
 def knots(rng: np.random.Generator) -> Case:
     """Preactivations that are zero but for rounding, or exactly."""
     name = rng.choice(["relu", "relu", "relu", "relu2", "gelu", "tanh"])
@@ -458,9 +401,10 @@ def knots(rng: np.random.Generator) -> Case:
     if rng.random() < 0.3:
         x = rng.integers(-3, 4, x.shape).astype(np.float64)
         weights[0] = rng.integers(-2, 3, weights[0].shape).astype(np.float64)
+    every = dataclasses.replace(network, trainable="all")
     for layer in range(network.depth):
         if rng.random() < 0.6:
-            a = _forward(network, weights, x)[layer]
+            a = every.layer_gradients(x, weights)[layer].forward
             w = weights[layer]
             for unit in range(len(w)):
                 row = a[rng.integers(len(x))]
@@ -496,7 +440,6 @@ def trained(rng: np.random.Generator) -> Case:
 
 
 def few(rng: np.random.Generator) -> Case:
-    """One feature, one neuron: Jacobians of rank one, gates of which one decides all."""
     network, weights, x = plain(
         rng, features=1, width=int(rng.choice([1, 1, 2])), depth=int(rng.integers(1, 9))
     )
@@ -507,7 +450,6 @@ def few(rng: np.random.Generator) -> Case:
 
 
 def tanh(rng: np.random.Generator) -> Case:
-    """Activations that saturate, at samples of norms up to 1,000."""
     network, weights, x = plain(rng, activation=rng.choice(["tanh", "sigmoid", "gelu"]))
     return network_case(network, weights, x * 10 ** rng.uniform(0, 3))
 
@@ -607,15 +549,17 @@ def matrix(rng: np.random.Generator) -> Case:
 # --- modules: a chain of steps, each with its exact value and the transpose of its derivative
 
 
-class Cancel(nn.Module):
+class Step(nn.Module):
+    def __init__(self, *about) -> None:
+        super().__init__()
+        self.about = about
+
+
+class Cancel(Step):
     """A residual sum of which the large part goes away."""
 
-    def __init__(self, large: float) -> None:
-        super().__init__()
-        self.large = large
-
     def forward(self, z: Tensor) -> Tensor:
-        return (z + self.large) - self.large
+        return (z + self.about[0]) - self.about[0]
 
 
 class Single(nn.Module):
@@ -628,21 +572,15 @@ class InPlace(nn.Module):
         return z.mul_(2).add_(1).relu_()
 
 
-class Gated(nn.Module):
+class Gated(Step):
     """a σ(b) of the two halves."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
 
     def forward(self, z: Tensor) -> Tensor:
         a, b = z.chunk(2, dim=-1)
-        return a * (torch.sigmoid(b) if self.name == "sigmoid" else nn.functional.silu(b))
+        return a * (torch.sigmoid(b) if self.about == ("sigmoid",) else nn.functional.silu(b))
 
 
 class Tied(nn.Module):
-    """The same layer as an earlier one."""
-
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.layer = layer
@@ -651,25 +589,22 @@ class Tied(nn.Module):
         return self.layer(z)
 
 
-class Largest(nn.Module):
+class Largest(Step):
     """The larger of each pair of features."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__()
-        self.how = how
 
     def forward(self, z: Tensor) -> Tensor:
         pairs = z.unflatten(-1, (-1, 2))
-        if self.how == "max":
-            return pairs.max(-1).values
-        if self.how == "amax":
-            return pairs.amax(-1)
-        if self.how == "topk":
-            return pairs.topk(1, dim=-1).values[..., 0]
-        if self.how == "sort":
-            return pairs.sort(-1).values[..., 1]
-        if self.how == "maximum":
-            return torch.maximum(pairs[..., 0], pairs[..., 1])
+        match self.about[0]:
+            case "max":
+                return pairs.max(-1).values
+            case "amax":
+                return pairs.amax(-1)
+            case "topk":
+                return pairs.topk(1, dim=-1).values[..., 0]
+            case "sort":
+                return pairs.sort(-1).values[..., 1]
+            case "maximum":
+                return torch.maximum(pairs[..., 0], pairs[..., 1])
         return nn.functional.max_pool1d(z[:, None], 2)[:, 0]
 
 
@@ -710,7 +645,7 @@ class Run:
             return self._affine(layer, (v - mean) / root, lambda g: g / root), None
         if isinstance(layer, Gated):
             half = len(v) // 2
-            a, (gate, slope) = v[:half], activated(layer.name, v[half:], abs(v[half:]))
+            a, (gate, slope) = v[:half], activated(layer.about[0], v[half:], abs(v[half:]))
             self.back.append(lambda g: np.concatenate([g * gate, g * a * slope]))
             return a * gate, None
         if isinstance(layer, Largest):
@@ -902,10 +837,6 @@ class Verdict(NamedTuple):
         if self.outcome != "unresolved":
             return ""
         return "out of range" if self.out_of_range else "at a kink" if self.at_kinks else ""
-
-    @property
-    def cheap(self) -> bool:
-        return self.cost < CHEAP and not self.excused
 
 
 def drawn(kind: str, seed: int) -> Case:

@@ -23,7 +23,7 @@ EXACT = {
     "linear": (lambda z: z, lambda z: 1),
     "relu2": (lambda z: max(z, 0) ** 2, lambda z: 2 * max(z, 0)),
     "gelu": (lambda z: z * mpmath.ncdf(z), lambda z: mpmath.ncdf(z) + z * mpmath.npdf(z)),
-    "tanh": (mpmath.tanh, lambda z: 1 - mpmath.tanh(z) ** 2),
+    "tanh": (mpmath.tanh, lambda z: mpmath.sech(z) ** 2),
     "sigmoid": (lambda z: 1 / (1 + mpmath.exp(-z)), lambda z: 1 / (2 + 2 * mpmath.cosh(z))),
 }
 

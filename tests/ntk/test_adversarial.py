@@ -16,7 +16,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.ntk import gradient_error, infinite_width, of_module, perturbation, rounding, spectrum
 from thoroughness import how_many
 
-CASES = how_many("CASES", few=560, thorough=100_000)
+CASES = how_many("CASES", few=280, thorough=100_000)
 SEED = int(os.environ.get("NTKCOND_TEST_SEED", 0))
 PRICE = 0.05  # of verdicts that could have been resolved
 # Neurons of one layer 10³⁰⁰ apart, where bounds by norms say nothing; and nothing but kinks

@@ -10,11 +10,8 @@ import ntkcond
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import perturbation
-from ntkcond.ntk import spectrum as spectra
 from ntkcond.ntk.measure import measure
-from ntkcond.ntk.rounding import KernelError
-from ntkcond.ntk.spectrum import Spectrum, spectrum
-from ntkcond.run.errors import UserError
+from ntkcond.ntk.spectrum import Spectrum
 
 
 def assert_holds(computed: Spectrum, exact) -> None:
@@ -24,7 +21,7 @@ def assert_holds(computed: Spectrum, exact) -> None:
     assert kappa * (1 - 1e-12) <= computed.kappa_upper
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-155, 1e-160, 1e-170, 1e-300])
+@pytest.mark.parametrize("scale", [1e-150, 1e-160, 1e-300])
 def test_a_kernel_that_underflows_is_never_called_singular(scale):
     """κ is 9 at every scale."""
     x = scale * np.diag([1.0, 2.0, 3.0])
@@ -78,7 +75,7 @@ def test_offsets_in_a_few_samples_before_a_normalisation_are_in_the_error(offset
     assert computed.verdict == ("resolved" if offset <= 1e8 else "unresolved")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_knots_at_the_samples_leave_the_verdict_open(seed):
     """b = −w·x: rounding decides on which side of ReLU's kink a preactivation falls."""
     rng = np.random.default_rng(seed)
@@ -92,55 +89,21 @@ def test_knots_at_the_samples_leave_the_verdict_open(seed):
     assert_holds(computed, lambda: module_kernel(module, x))
 
 
-@pytest.mark.parametrize("grade", ["proved", "model"])
 @pytest.mark.parametrize("norm", [1, 100, 300, 1000])
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_rounding_of_a_saturated_tanh_is_within_its_bound(depth, norm, grade):
-    network = MLP(ACTIVATIONS["tanh"], depth, 8)
-    for seed in range(3):
+def test_the_rounding_of_a_saturated_tanh_is_within_its_bound(norm):
+    network = MLP(ACTIVATIONS["tanh"], 2, 8)
+    for seed in range(2):
         x = np.random.default_rng(seed).standard_normal((4, 10))
         x *= norm / np.linalg.norm(x, axis=1, keepdims=True)
         weights = network.weights(seed, 10)
         case = network_case(network, weights, x)
         computed = case.spectrum()
-        error = computed.kernel_error.bounds[grade].norm(computed.extremes.largest[1])
-        factors = network.layer_gradients(x, weights)
-        kernel = ntkcond.empirical_ntk(factors)
-        off = exactly(kernel) - network_kernel(network, weights, x)
-        assert np.linalg.norm(off.astype(np.float64), 2) <= error
+        kernel = ntkcond.empirical_ntk(network.layer_gradients(x, weights))
+        off = (exactly(kernel) - network_kernel(network, weights, x)).astype(np.float64)
+        for grade in ("proved", "model"):
+            error = computed.kernel_error.bounds[grade].norm(computed.extremes.largest[1])
+            assert np.linalg.norm(off, 2) <= error
         assert_holds(computed, case.exact)
-
-
-class Batch(nn.Module):
-    """Two linear layers; sorts its batch on the way, or lets sample 1 see another one in batches
-    above seven."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.first, self.last, self.what = nn.Linear(6, 6), nn.Linear(6, 1), what
-
-    def forward(self, z: Tensor) -> Tensor:
-        order = z[:, 0].argsort() if self.what == "sorts" else torch.arange(len(z))
-        h = torch.tanh(self.first(z[order]))
-        if self.what == "couples" and len(z) > 7:
-            h = torch.cat([h[:1], h[1:2] + h[4:5], h[2:]])
-        return self.last(h)[order.argsort()]
-
-
-def test_a_module_that_sorts_its_batch_has_the_kernel_of_one_that_does_not():
-    torch.manual_seed(0)
-    x, sorts, plain = torch.randn(9, 6), Batch("sorts"), Batch("")
-    plain.load_state_dict(sorts.state_dict())
-    computed, expected = ntkcond.kernel(sorts, x), ntkcond.kernel(plain, x)
-    assert np.allclose(computed.matrix, expected.matrix, rtol=1e-12)
-    assert ntkcond.condition_number(computed).verdict == "resolved"
-
-
-def test_samples_that_depend_on_each_other_in_large_batches_alone_are_refused():
-    torch.manual_seed(0)
-    with pytest.raises(UserError, match="depends on the others of its batch"):
-        ntkcond.kernel(Batch("couples"), torch.randn(9, 6))
-    assert ntkcond.kernel(Batch("couples"), torch.randn(7, 6)).matrix.shape == (7, 7)
 
 
 CHOICES = ["max", "amax", "topk", "sort", "maximum", "max_pool1d"]
@@ -160,7 +123,7 @@ def tied(how: str, seed: int) -> tuple[nn.Module, Tensor]:
 
 @pytest.mark.parametrize("how", CHOICES)
 def test_one_tie_in_a_large_module_leaves_the_verdict_open(how):
-    for seed in range(4):
+    for seed in range(2):
         computed = ntkcond.condition_number(*tied(how, seed))
         assert computed.kinks and computed.verdict == "unresolved"
 
@@ -181,24 +144,3 @@ def test_ties_of_equal_patches_leave_the_gradient_as_it_is():
     ).double()
     computed = ntkcond.condition_number(module, x)
     assert computed.verdict == "resolved" and not computed.kinks
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_eigenvalues_are_called_proved_only_within_enclosures_that_are(large, monkeypatch):
-    """Lanczos, the way of large kernels, shows that an eigenvalue is near, and no more."""
-    if large:
-        monkeypatch.setattr(spectra, "FULL_SPECTRUM_UP_TO", 0)
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(3, 7))
-        q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-        matrix = (q * np.geomspace(10 ** -rng.uniform(0, 12), 1, n)) @ q.T
-        matrix = (matrix + matrix.T) / 2
-        computed = spectrum(matrix.copy(), KernelError.of_matrix(0.0), n)
-        assert computed.grade == ("estimated" if large else "proved")
-        ends = ends_of(lambda kernel=matrix: exactly(kernel), to_the_end=True)
-        for (low, high), exact in (
-            (computed.extremes.largest, ends.largest), (computed.extremes.smallest, ends.smallest)
-        ):  # fmt: skip
-            assert low * (1 - 1e-12) <= float(exact) <= high * (1 + 1e-12)
-            assert high - low < 1e-13

@@ -1,9 +1,8 @@
 """Kernels of more than FULL_SPECTRUM_UP_TO samples, by half: from factors, bands, files."""
 
-import subprocess
-import sys
 import weakref
 from pathlib import Path
+from types import ModuleType
 
 import h5py
 import numpy as np
@@ -12,18 +11,15 @@ import pytest
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, Half
 from ntkcond.artefacts import conditioning
-from ntkcond.jobs.kernel import file_bytes
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.empirical import (
-    empirical_ntk,
-    empirical_ntk_half,
-    ntk_between,
-    ntk_product,
-)
+from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half, ntk_between, ntk_product
 from ntkcond.ntk.infinite_width import infinite_width_ntk, infinite_width_ntk_half
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO
+from ntkcond.run.errors import UserError
+from ntkcond.steps import kernel as kernel_step
+from ntkcond.steps import spectrum as spectrum_step
 from small_networks import inputs
 
 FEATURES = 12
@@ -38,46 +34,52 @@ def whole(half: Half) -> np.ndarray:
     return lower + np.tril(lower, -1).T
 
 
-def run(folder: Path, step: str, options: str) -> None:
-    """One step, of a network of depth 2 and width 64."""
-    words = f"--dataset {folder}/mine.h5 --activation relu --depth 2 --width 64 --seeds 3 {options}"
-    subprocess.run([sys.executable, "-m", f"ntkcond.steps.{step}", *words.split()], check=True)
+def measured(folder: Path, x: np.ndarray, block: int | str, more: str = "") -> dict:
+    """The kernel's file, of a network of depth 2 and width 64, unless there is one, and what its
+    spectrum's has."""
+    common = f"--dataset={folder}/mine.h5 --activation=relu --depth=2 --width=64 --seeds=3"
+    common += f" --block={block} "
+    if not (folder / "kernel.h5").exists():
+        with h5py.File(folder / "mine.h5", "w") as file:
+            file["x"] = x.astype(np.float32)
+        run(kernel_step, f"{common} --output={folder}/kernel.h5")
+    run(spectrum_step, f"{common} --output={folder}/s.h5 --kernel={folder}/kernel.h5 {more}")
+    with h5py.File(folder / "s.h5") as file:
+        return {name: file[name][0] for name in file}
+
+
+def run(step: ModuleType, words: str) -> None:
+    arguments = step.OPTIONS.parse_args(words.split())
+    arguments.record = None
+    step.main(arguments)
 
 
 def network(activation: str, depth: int, width: float = 16) -> MLP:
     return MLP(ACTIVATIONS[activation], depth, width)
 
 
-@pytest.mark.parametrize("n", [7, PANEL, 2 * PANEL + 100, 3500])
+@pytest.mark.parametrize("n", [7, PANEL, 2 * PANEL + 100])
 @pytest.mark.parametrize(("activation", "depth"), [("relu", 2), ("linear", 1), ("relu", 0)])
 def test_a_kernel_by_half_is_the_kernel(n, activation, depth, device):
-    gradients = network(activation, depth).initial_gradients(0, FEATURES, device)
-    factors = gradients(put(inputs(n, FEATURES), device))
+    """At finite width, and at infinite width, where the device does not count."""
+    x, infinite = inputs(n, FEATURES), network(activation, depth, np.inf)
+    factors = network(activation, depth).initial_gradients(0, FEATURES, device)(put(x, device))
     assert np.array_equal(whole(empirical_ntk_half(factors)), to_numpy(empirical_ntk(factors)))
+    by_half = whole(infinite_width_ntk_half(x, infinite))
+    assert np.array_equal(by_half, infinite_width_ntk(x, infinite))
 
 
-@pytest.mark.parametrize(("activation", "depth"), [("relu", 3), ("linear", 1)])
-def test_a_kernel_by_half_at_infinite_width_is_the_kernel(activation, depth):
-    x, infinite = inputs(PANEL + 300, FEATURES), network(activation, depth, np.inf)
-    assert np.array_equal(
-        whole(infinite_width_ntk_half(x, infinite)), infinite_width_ntk(x, infinite)
-    )
-
-
-@pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
-@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+@pytest.mark.parametrize("depth", [0, 3])
 @pytest.mark.parametrize("trainable", ["all", "first"])
 def test_a_product_from_the_gradients_is_that_with_the_kernel(activation, depth, trainable, device):
-    n = 50
     mlp = MLP(ACTIVATIONS[activation], depth, 16, trainable)
     gradients = mlp.initial_gradients(0, FEATURES, device)
-    x, v = (
-        put(inputs(n, FEATURES), device),
-        put(np.random.default_rng(0).standard_normal(n), device),
-    )
-    kernel = empirical_ntk(gradients(x))
+    v = put(np.random.default_rng(0).standard_normal(50), device)
+    x = put(inputs(50, FEATURES), device)
     product = to_numpy(ntk_product(gradients, x, v, rows=17))
-    np.testing.assert_allclose(product, to_numpy(kernel @ v), rtol=1e-12, atol=1e-12)
+    expected = to_numpy(empirical_ntk(gradients(x)) @ v)
+    np.testing.assert_allclose(product, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
@@ -126,77 +128,51 @@ def test_a_measure_of_many_samples_is_that_of_all_eigenvalues(width, device):
 def test_files_of_large_kernels_have_one_half_and_no_room_for_the_other(tmp_path):
     """By the steps themselves, beside the spectrum of the whole kernel."""
     n = FULL_SPECTRUM_UP_TO + 300
-    with h5py.File(tmp_path / "mine.h5", "w") as file:
-        file["x"] = inputs(n, FEATURES).astype(np.float32)
-    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block all")
-    files = f"--output {tmp_path}/spectrum.h5 --kernel {tmp_path}/kernel.h5"
-    run(tmp_path, "spectrum", f"{files} --prove-smallest true")
+    x = inputs(n, FEATURES)
+    spectrum = measured(tmp_path, x, "all", "--prove-smallest=true")
     with h5py.File(tmp_path / "kernel.h5") as file:
         kernel = file["kernel"][0, 0]
         stored = file["kernel"].id.get_storage_size()
-    assert stored == file_bytes(n, n, seeds=1) < 0.65 * 8 * n**2
+    assert stored == kernel_step.file_bytes(n, n, seeds=1) < 0.65 * 8 * n**2
     assert np.isnan(kernel[0, -1]) and not np.isnan(np.tril(kernel)).any()
-    relu = network("relu", 2, 64)
-    x = inputs(n, FEATURES).astype(np.float32).astype(np.float64)
-    gradients = relu.initial_gradients(3, FEATURES)
+    x = x.astype(np.float32).astype(np.float64)
+    gradients = network("relu", 2, 64).initial_gradients(3, FEATURES)
     exact = empirical_ntk(gradients(x))
     np.testing.assert_allclose(np.tril(kernel), np.tril(exact), rtol=1e-12, atol=1e-12)
-    with h5py.File(tmp_path / "spectrum.h5") as file:
-        spectrum = {name: file[name][0, 0] for name in file}
+    spectrum = {name: values[0] for name, values in spectrum.items()}
     smallest, error = spectrum["lambda_min"], spectrum["lambda_min_error"]
     full = np.linalg.eigvalsh(exact)[0]
     assert abs(smallest - full) <= error
     assert full - 4 * error < spectrum["smallest_is_above"] < full
-    table = conditioning.rows(tmp_path / "spectrum.h5")
+    table = conditioning.rows(tmp_path / "s.h5")
     assert table.smallest_is_above[0] == spectrum["smallest_is_above"]
     assert table.smallest_residual[0] == spectrum["smallest_residual"]
     vector = spectrum["smallest_eigenvector"]
     residual = np.linalg.norm(ntk_product(gradients, x, vector) - smallest * vector)
     assert spectrum["smallest_residual"] == pytest.approx(residual, rel=1e-3)
     assert residual <= error
-
-
-def test_a_large_kernel_that_is_not_that_of_its_network_is_refused(tmp_path):
-    n = FULL_SPECTRUM_UP_TO + 1
-    with h5py.File(tmp_path / "mine.h5", "w") as file:
-        file["x"] = inputs(n, FEATURES).astype(np.float32)
-    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block all")
+    (tmp_path / "s.h5").unlink()  # one that is not the kernel of its network is refused
     with h5py.File(tmp_path / "kernel.h5", "a") as file:
         file["kernel"][0, 0, 5, 5] *= 1.1
-    with pytest.raises(subprocess.CalledProcessError):
-        run(
-            tmp_path,
-            "spectrum",
-            f"--output {tmp_path}/s.h5 --kernel {tmp_path}/kernel.h5 --log {tmp_path}/log",
-        )
-    assert "is not the NTK of mine" in (tmp_path / "log").read_text("utf-8")
+    with pytest.raises(UserError, match="is not the NTK of mine"):
+        measured(tmp_path, x, "all")
     assert not (tmp_path / "s.h5").exists()
 
 
 def test_a_right_kernel_is_accepted_where_its_smallest_eigenvalue_is_lost(tmp_path):
     """Nearly parallel samples: the residual of Lanczos' own vector would be far above the bound."""
-    n = FULL_SPECTRUM_UP_TO + 1
-    with h5py.File(tmp_path / "mine.h5", "w") as file:
-        file["x"] = (inputs(n, 20) + 1000).astype(np.float32)
-    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block all")
-    run(tmp_path, "spectrum", f"--output {tmp_path}/spectrum.h5 --kernel {tmp_path}/kernel.h5")
-    with h5py.File(tmp_path / "spectrum.h5") as file:
-        assert file["verdict"].asstr()[0, 0] == "unresolved"
-        assert file["smallest_residual"][0, 0] <= file["lambda_min_error"][0, 0]
+    spectrum = measured(tmp_path, inputs(FULL_SPECTRUM_UP_TO + 1, 20) + 1000, "all")
+    assert spectrum["verdict"][0] == b"unresolved"
+    assert spectrum["smallest_residual"][0] <= spectrum["lambda_min_error"][0]
 
 
 def test_a_proof_is_asked_for_where_only_some_blocks_can_have_one(tmp_path):
     n = FULL_SPECTRUM_UP_TO + 1
-    x = inputs(2 * n, FEATURES).astype(np.float32)
+    x = inputs(2 * n, FEATURES)
     x[7] = x[3]
-    with h5py.File(tmp_path / "mine.h5", "w") as file:
-        file["x"] = x
-    files = f"--output {tmp_path}/spectrum.h5 --kernel {tmp_path}/kernel.h5"
-    run(tmp_path, "kernel", f"--output {tmp_path}/kernel.h5 --block {n}")
-    run(tmp_path, "spectrum", f"{files} --prove-smallest true")
-    with h5py.File(tmp_path / "spectrum.h5") as file:
-        assert list(file["verdict"].asstr()[0]) == ["singular", "resolved"]
-        above, smallest = file["smallest_is_above"][0], file["lambda_min"][0]
+    spectrum = measured(tmp_path, x, n, "--prove-smallest=true")
+    assert list(spectrum["verdict"]) == [b"singular", b"resolved"]
+    above, smallest = spectrum["smallest_is_above"], spectrum["lambda_min"]
     assert np.isnan(above[0]) and 0 < above[1] < smallest[1]
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from mpmath import mpf
+from test_every_layer import Calls
 from torch import nn
 
 import ntkcond
-from ntkcond.run.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def exact_kernel(network: nn.Sequential, activation, x: np.ndarray):
             back = mpf(float(last.weight[0, j])) * slope
             row += [value, back, *(back * v for v in sample)]
         rows.append(row)
-    return mpmath.matrix([[mpmath.fdot(a, b) for b in rows] for a in rows])
+    return of_rows(rows)
 
 
 def kappa(matrix) -> mpf:
@@ -64,17 +64,26 @@ def kappa(matrix) -> mpf:
     return max(values) / min(values) if min(values) > mpf(10) ** -50 else mpmath.inf
 
 
-@pytest.mark.parametrize("bias", [0, -5, -6, -7, -8])
+def assert_within(kernel: ntkcond.Kernel, exact) -> None:
+    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
+    assert off <= kernel.error
+
+
+def of_rows(rows: list):
+    return mpmath.matrix([[mpmath.fdot(a, b) for b in rows] for a in rows])
+
+
+def between(sigma, first: nn.Linear, last: nn.Linear) -> Calls:
+    return Calls(lambda self, x: self.last(sigma(self.first(x))), first=first, last=last)
+
+
+@pytest.mark.parametrize("bias", [0, -5, -7, -8])
 @pytest.mark.parametrize(
     ("module", "activation"),
-    [
-        (nn.GELU(), gelu),
-        (nn.GELU(approximate="tanh"), gelu_by_tanh),
-        (nn.Hardsigmoid(), hard_sigmoid),
-        (nn.CELU(0.7), celu),
-    ],
+    [(nn.GELU(), gelu), (nn.GELU(approximate="tanh"), gelu_by_tanh),
+     (nn.Hardsigmoid(), hard_sigmoid), (nn.CELU(0.7), celu)],
     ids=["gelu", "gelu by tanh", "hardsigmoid", "celu"],
-)
+)  # fmt: skip
 def test_what_an_activation_rounds_within_is_in_the_error(module, activation, bias):
     """1 + erf cancels where z is far below 0; torch's slopes have float32 constants."""
     if bias and isinstance(module, nn.Hardsigmoid):
@@ -86,65 +95,43 @@ def test_what_an_activation_rounds_within_is_in_the_error(module, activation, bi
     x = torch.randn(5, 2, dtype=torch.float64).numpy()
     kernel = ntkcond.kernel(network, x)
     exact = exact_kernel(network, activation, x)
-    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
-    assert off <= kernel.error
+    assert_within(kernel, exact)
     computed = ntkcond.condition_number(kernel)
     assert computed.kappa_lower <= kappa(exact) <= computed.kappa_upper
     assert computed.verdict == "resolved" or bias < -5 or activation in (hard_sigmoid, celu)
 
 
-class LogSoftmax(nn.Module):
-    """exp(log_softmax) − 1 of a class that is all but certain."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(1, 2, bias=False)
-
-    def forward(self, x):
-        return 1e16 * torch.log_softmax(self.linear(x), 1)[:, :1]
-
-
 def test_a_logarithm_of_all_but_one_is_lost_in_rounding():
     """1 + exp(−40) is 1: outputs and gradients are 0 or off by some of their size."""
-    network = LogSoftmax().double()
+    linear = nn.Linear(1, 2, bias=False).double()
+    network = Calls(
+        lambda self, x: 1e16 * torch.log_softmax(self.linear(x), 1)[:, :1], linear=linear
+    )
     with torch.no_grad():
-        network.linear.weight.copy_(torch.tensor([[18.0], [-18.0]]))
+        linear.weight.copy_(torch.tensor([[18.0], [-18.0]]))
     x = np.array([[1.0], [1.01]])
-    kernel = ntkcond.kernel(network, x)
     slopes = [mpf(1e16) * mpf(v) / (1 + mpmath.exp(36 * mpf(v))) for v in x[:, 0]]
-    exact = mpmath.matrix([[2 * a * b for b in slopes] for a in slopes])
-    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
-    assert off <= kernel.error
-
-
-class Rbf(nn.Module):
-    def __init__(self, offset: float, spread: float) -> None:
-        super().__init__()
-        torch.manual_seed(1)
-        self.centres = nn.Parameter(offset + spread * torch.randn(30, 3, dtype=torch.float64))
-
-    def forward(self, x):
-        return torch.exp(-torch.cdist(x, self.centres) / 0.01).sum(1, keepdim=True)
+    assert_within(ntkcond.kernel(network, x), of_rows([[a, a] for a in slopes]))
 
 
 @pytest.mark.parametrize(("offset", "spread"), [(10.0, 0.01), (100.0, 0.1)])
 def test_distances_of_many_points_by_their_squares_are_in_the_error(offset, spread):
     """torch.cdist of more than 25 points is √(‖a‖² + ‖b‖² − 2 a·b)."""
-    network = Rbf(offset, spread)
-    x = (offset + spread * torch.randn(30, 3, dtype=torch.float64)).numpy()
-    kernel = ntkcond.kernel(network, x)
-    centres = network.centres.detach().numpy()
+    torch.manual_seed(1)
+    centres, x = offset + spread * torch.randn(2, 30, 3, dtype=torch.float64)
+    network = Calls(
+        lambda self, z: torch.exp(-torch.cdist(z, self.centres) / 0.01).sum(1, keepdim=True),
+        centres=nn.Parameter(centres),
+    )
     rows = []
-    for sample in x:
+    for sample in x.tolist():
         row = []
-        for centre in centres:
-            apart = [mpf(float(a)) - mpf(float(b)) for a, b in zip(sample, centre, strict=True)]
+        for centre in centres.tolist():
+            apart = [mpf(a) - mpf(b) for a, b in zip(sample, centre, strict=True)]
             far = mpmath.sqrt(mpmath.fsum(a * a for a in apart))
             row += [mpmath.exp(-far / mpf(0.01)) / mpf(0.01) * a / far for a in apart]
         rows.append(row)
-    exact = mpmath.matrix([[mpmath.fdot(a, b) for b in rows] for a in rows])
-    off = mpmath.mnorm(mpmath.matrix(kernel.matrix.tolist()) - exact, "f")
-    assert off <= kernel.error
+    assert_within(ntkcond.kernel(network, x), of_rows(rows))
 
 
 KINKS = {
@@ -176,25 +163,17 @@ KINKS = {
 def test_a_preactivation_at_a_jump_of_the_slope_is_counted(name):
     """z = (1/3 + 2/3 …) at the jump but for rounding: on which side it is nobody knows."""
     sigma, at = KINKS[name]
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.last = nn.Linear(3, 4, dtype=torch.float64), nn.Linear(4, 1).double()
-
-        def forward(self, x):
-            return self.last(sigma(self.first(x)))
-
     torch.manual_seed(0)
-    network, x = Network(), torch.randn(4, 3, dtype=torch.float64)
+    first, x = nn.Linear(3, 4).double(), torch.randn(4, 3, dtype=torch.float64)
+    network = between(sigma, first, nn.Linear(4, 1).double())
     with torch.no_grad():
-        z = network.first(x[:1])[0, 0] - network.first.bias[0]
-        network.first.bias[0] = at - z  # rounded
+        z = first(x[:1])[0, 0] - first.bias[0]
+        first.bias[0] = at - z  # rounded
     kernel = ntkcond.kernel(network, x)
     assert kernel.kinks >= 1
     assert ntkcond.condition_number(kernel).verdict == "unresolved"
     with torch.no_grad():
-        network.first.bias[0] += 1e-3
+        first.bias[0] += 1e-3
     assert ntkcond.kernel(network, x).kinks == 0
 
 
@@ -217,15 +196,7 @@ def test_a_jump_in_an_operation_that_nobody_listed_is_in_the_error(name):
     little."""
     torch.manual_seed(0)
     first, last = nn.Linear(1, 300).double(), torch.randn(300, dtype=torch.float64)
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = first
-
-        def forward(self, x):
-            return (UNLISTED[name](self.first(x)) @ last)[:, None]
-
+    network = Calls(lambda self, x: (UNLISTED[name](self.first(x)) @ last)[:, None], first=first)
     x = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
     with torch.no_grad():
         last[0] = 0.1
@@ -233,11 +204,11 @@ def test_a_jump_in_an_operation_that_nobody_listed_is_in_the_error(name):
         first.bias[1:] = 1.5 + 0.3 * torch.rand(299, dtype=torch.float64)
         first.weight[0] = 1 / 3
         first.bias[0] = 1 - 0.1
-        kernel = ntkcond.kernel(Network(), x)
+        kernel = ntkcond.kernel(network, x)
         sides = []
         for away in (-1e-9, 1e-9):
             first.bias[0] = 0.9 + away
-            sides.append(ntkcond.kernel(Network(), x, certify=False).matrix)
+            sides.append(ntkcond.kernel(network, x, certify=False).matrix)
     apart = np.linalg.norm(sides[1] - sides[0])
     assert 1e-6 < apart / np.linalg.norm(sides[0]) < 1e-2
     assert max(np.linalg.norm(kernel.matrix - side) for side in sides) <= kernel.error + 1e-7
@@ -254,25 +225,17 @@ def test_a_gradient_of_zero_beside_a_jump_has_an_error(name):
     """All neurons are off; by rounding, one of them could be on."""
     torch.manual_seed(0)
     first, last = nn.Linear(1, 8).double(), torch.randn(8, dtype=torch.float64)
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = first
-
-        def forward(self, x):
-            return (JUMPS[name](self.first(x)) @ last)[:, None]
-
+    network = Calls(lambda self, x: (JUMPS[name](self.first(x)) @ last)[:, None], first=first)
     x = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
     with torch.no_grad():
         first.weight *= 0.1
         first.bias[:] = 0.5
         first.weight[0], first.bias[0] = -1 / 3, 1.1
-        while Network()(x).any():
+        while network(x).any():
             first.bias[0] = first.bias[0].nextafter(first.bias[1])
-        kernel = ntkcond.kernel(Network(), x)
+        kernel = ntkcond.kernel(network, x)
         first.bias[0] += 1e-9
-        on = ntkcond.kernel(Network(), x, certify=False).matrix
+        on = ntkcond.kernel(network, x, certify=False).matrix
     assert not kernel.matrix.any() and on.any()
     assert np.linalg.norm(on) <= kernel.error
 
@@ -302,10 +265,10 @@ def test_entries_below_the_normal_numbers_of_a_type_are_in_the_error(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("scale", [1e-7, 1e-6, 1e-5, 1.0, 1e3])
+@pytest.mark.parametrize("scale", [1e-7, 1e-5, 1.0, 1e3])
 def test_matrices_of_low_precision_hold_their_exact_values(dtype, scale):
     random = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(5):
         half = random.standard_normal((5, 8)) * math.sqrt(scale / 8)
         matrix = torch.from_numpy(half @ half.T)
         matrix = (matrix + matrix.T) / 2
@@ -323,36 +286,10 @@ def test_a_trace_beyond_the_largest_number_of_its_type():
 
 def test_zero_and_minus_zero_are_two_samples():
     """atan2(±0, −1) is ±π: K has the eigenvalues 2 and 2 π²."""
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.last = nn.Linear(1, 1)
-
-        def forward(self, x):
-            return self.last(torch.atan2(x, -torch.ones_like(x)))
-
-    computed = ntkcond.condition_number(Network(), np.array([[0.0], [-0.0]]))
+    network = Calls(lambda self, x: self.last(torch.atan2(x, -torch.ones_like(x))),
+                    last=nn.Linear(1, 1))  # fmt: skip
+    computed = ntkcond.condition_number(network, np.array([[0.0], [-0.0]]))
     assert computed.kappa_lower <= math.pi**2 <= computed.kappa_upper
-
-
-@pytest.mark.parametrize(
-    ("matrix", "words"),
-    [
-        ([[1.0, 2.0], [3.0, 4.0]], "not symmetric"),
-        (1j * np.eye(2), "real numbers"),
-        (np.diag([-1.0, 1.0]), "below zero"),
-        ([[1.0, 2.0], [2.0, 1.0]], "not positive semi-definite"),
-        (np.diag([1.0, math.nan]), "NaN or infinite"),
-        (np.zeros((0, 0)), "an NTK is an"),
-        (np.ones((2, 3)), "an NTK is an"),
-        (np.ma.masked_array(np.eye(2), np.eye(2)), "has a mask"),
-        (torch.eye(2).to_sparse(), "is sparse"),
-    ],
-)
-def test_extreme_eigenvalues_are_of_positive_semidefinite_matrices(matrix, words):
-    with pytest.raises(UserError, match=words):
-        ntkcond.extreme_eigenvalues(np.asanyarray(matrix) if isinstance(matrix, list) else matrix)
 
 
 def test_extreme_eigenvalues_of_other_types_are_those_of_float64():
@@ -365,38 +302,6 @@ def test_extreme_eigenvalues_of_other_types_are_those_of_float64():
 
 
 NETWORK = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=math.inf)
-FINITE = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((90.0, NETWORK), "in radians"),
-        ((-0.1, NETWORK), "in radians"),
-        ((math.nan, NETWORK), "finite real numbers"),
-        ((1.0, FINITE), "width=5: at infinite width"),
-        ((1.0, "relu"), "give an ntkcond.MLP"),
-        ((1.0, NETWORK, -1.0), "weight_variance=-1.0"),
-    ],
-)
-def test_gradient_angle_refuses(arguments, words):
-    with pytest.raises(UserError, match=words):
-        ntkcond.gradient_angle(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("x", "network", "words"),
-    [
-        (1j * np.eye(2), NETWORK, "finite real numbers"),
-        (np.diag([1.0, math.nan]), NETWORK, "finite real numbers"),
-        (np.zeros((0, 3)), NETWORK, r"\(n, d\)"),
-        (np.ones(3), NETWORK, r"\(n, d\)"),
-        (np.eye(2), FINITE, "width=5: at infinite width"),
-    ],
-)
-def test_infinite_width_ntk_refuses(x, network, words):
-    with pytest.raises(UserError, match=words):
-        ntkcond.infinite_width_ntk(x, network)
 
 
 def test_tensors_have_an_ntk_at_infinite_width():
@@ -416,25 +321,3 @@ def test_the_error_of_subnormal_eigenvalues_is_not_zero():
     matrix = np.diag([1e-310, 3e-310])
     eigen = ntkcond.eigendecomposition(matrix)
     assert (abs(eigen.values - np.diag(matrix)) <= eigen.error).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda m, x: ntkcond.kernel(m, x, memory="4GB"), "memory='4GB'"),
-        (lambda m, x: ntkcond.kernel(m, x, memory=math.nan), "memory=nan"),
-        (lambda m, x: ntkcond.ntk_operator(m, x, batch=1.5), "batch=1.5"),
-        (lambda m, x: ntkcond.kernel(nn.Embedding(3, 2, sparse=True), x), "sparse gradients"),
-        (lambda m, x: ntkcond.kernel(m, x.to_sparse()), "x is sparse"),
-        (lambda m, x: ntkcond.condition_number(ntkcond.ntk_operator(m, x)), "ntkcond.kernel"),
-        (lambda m, x: ntkcond.condition_number(np.eye(2), error="a"), "error=a: a bound"),
-        (lambda m, x: ntkcond.ntk_operator(m, x) @ "a", "takes vectors"),
-        (lambda m, x: ntkcond.ntk_operator(m, x).density(steps=0), "steps=0"),
-        (lambda m, x: ntkcond.ntk_operator(m, x).density(probes=0), "probes=0"),
-        (lambda m, x: ntkcond.ntk_operator(m, x).largest_eigenvalue(math.nan), "tolerance=nan"),
-        (lambda m, x: ntkcond.ntk_operator(m, x).smallest_eigenvalue(products=0), "products=0"),
-    ],
-)
-def test_mistakes_are_named(call, words):
-    with pytest.raises(UserError, match=words):
-        call(nn.Linear(3, 1), torch.eye(3))

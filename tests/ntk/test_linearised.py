@@ -11,12 +11,7 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.networks.zero_mean import less_its_mean
 from ntkcond.ntk.dual_activations import dual
 from ntkcond.ntk.infinite_width import infinite_width_ntk
-from ntkcond.ntk.linearised import (
-    linearised,
-    linearised_ntk,
-    mean_cosine,
-    predicted_kappa,
-)
+from ntkcond.ntk.linearised import linearised, linearised_ntk, mean_cosine, predicted_kappa
 from ntkcond.run.errors import UserError
 
 RELU, LINEAR = (MLP(ACTIVATIONS[name], 1, math.inf) for name in ("relu", "linear"))

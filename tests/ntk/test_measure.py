@@ -64,14 +64,6 @@ def test_the_gradient_angle_grows_with_the_input_angle_below_90_degrees(activati
         assert (np.diff(phi) > -1e-6).all()  # rounding, of sigmoid's near 0
 
 
-def test_a_wide_network_comes_near_the_infinite_one():
-    (infinite,) = measure(X, mlp("relu", 2), [20], 1, seeds=[1])
-    wide = [row["kappa"] for row in measure(X, mlp("relu", 2, 4096), [20], 1, seeds=range(4))]
-    narrow = [row["kappa"] for row in measure(X, mlp("relu", 2, 64), [20], 1, seeds=range(4))]
-    assert np.mean(wide) == pytest.approx(infinite["kappa"], rel=0.1)
-    assert abs(np.mean(narrow) - infinite["kappa"]) > abs(np.mean(wide) - infinite["kappa"])
-
-
 def test_the_first_layer_alone_is_that_block_of_autograds_jacobian():
     x = X[:5].astype(np.float64)
     expected = np.linalg.eigvalsh(autograd_ntk(x, drawn(3, 2, 32, 6), "relu", "first"))

@@ -28,6 +28,7 @@ KAPPA = np.linalg.cond(KERNEL)
 LABELS = np.array([3, 1, 1, 7, 3, 3, 7, 1, 3])
 Y = predictors.class_columns(LABELS)
 N, SEEDS, DEPTHS, WIDTH = 12, [1, 32], [1, 3], 16
+X, CLASSES = RNG.standard_normal((2 * N, 5)).astype(np.float32), np.arange(2 * N) % 3
 
 
 def test_columns_of_classes_are_centred():
@@ -87,12 +88,7 @@ def test_labels_that_are_never_learned():
     assert 0.3 * 0.75 ** (2 * t) == pytest.approx(0.1)
 
 
-def gaussian() -> tuple[np.ndarray, np.ndarray]:
-    x = RNG.standard_normal((2 * N, 5)).astype(np.float32)
-    return x, np.arange(2 * N) % 3
-
-
-def measured(folder: Path, x: np.ndarray, y: np.ndarray, **changes: object) -> Path:
+def measured(folder: Path, x: np.ndarray = X, y: np.ndarray = CLASSES, **changes: object) -> Path:
     """The step's file for this data set, mine."""
     loss = changes.get("loss", "square")
     output = folder / f"speed/mine/{loss}/width{WIDTH}.h5"
@@ -113,14 +109,13 @@ def measured(folder: Path, x: np.ndarray, y: np.ndarray, **changes: object) -> P
 @pytest.mark.parametrize(("convention", "bias"), [("authors", 0.3), ("paper", 0.0)])
 def test_the_ntk_is_that_of_the_network_which_is_trained(convention, bias, tmp_path):
     """Of its first output, by autograd."""
-    x, y = gaussian()
-    with h5py.File(measured(tmp_path, x, y, convention=convention, bias=bias)) as file:
+    with h5py.File(measured(tmp_path, convention=convention, bias=bias)) as file:
         largest = file["ntk/lambda_max"][1, 1, 0]
         rates = file["learning_rate"][1, 1, 0]
     network = MLP(ACTIVATIONS["tanh"], depth=3, width=WIDTH, bias=bias)
     model = sgd.Model(network, sgd.layer_factors(network, 5, convention))
     weights = [w.double().requires_grad_() for w in sgd.stacked_weights([1], network, 5, 1)]
-    f = sgd.logits(weights, torch.tensor(x[:N]).double()[None], model)[0, :, 0]
+    f = sgd.logits(weights, torch.tensor(X[:N]).double()[None], model)[0, :, 0]
     rows = [torch.cat([g.flatten() for g in torch.autograd.grad(v, weights, retain_graph=True)])
             for v in f]  # fmt: skip
     jacobian = torch.stack(rows).numpy()
@@ -132,14 +127,13 @@ def test_the_ntk_is_that_of_the_network_which_is_trained(convention, bias, tmp_p
 @pytest.mark.parametrize("loss", sgd.LOSSES)
 def test_networks_are_trained_as_autograd_does(loss, tmp_path):
     """Two steps with all samples in a batch: the loss of an epoch is that before its step."""
-    x, y = gaussian()
-    with h5py.File(measured(tmp_path, x, y, loss=loss)) as file:
+    with h5py.File(measured(tmp_path, loss=loss)) as file:
         losses, rate = file["train_loss"][0, 1, 1, 1], file["learning_rate"][0, 1, 1, 1]
         start = file["start_loss"][0, 1, 1]
     network = MLP(ACTIVATIONS["relu"], depth=3, width=WIDTH)
     model = sgd.Model(network, sgd.layer_factors(network, 5, "authors"), loss)
     weights = [w.requires_grad_() for w in sgd.stacked_weights([32], network, 5, 3)]
-    inputs, target = torch.tensor(x)[None], torch.tensor(y)
+    inputs, target = torch.tensor(X)[None], torch.tensor(CLASSES)
     optimiser = torch.optim.SGD(weights, lr=rate)
     by_autograd = []
     for _ in range(3):
@@ -158,12 +152,10 @@ def test_networks_are_trained_as_autograd_does(loss, tmp_path):
 
 
 def test_a_block_of_one_class_is_refused(tmp_path):
-    x, _ = gaussian()
-    y = (np.arange(2 * N) >= N).astype(int)
     with pytest.raises(UserError, match=r"first 12 samples have the same label\. Raise the block"):
-        measured(tmp_path, x, y)
+        measured(tmp_path, y=(np.arange(2 * N) >= N).astype(int))
     with pytest.raises(UserError, match=r"every label is 4: .*out of figures\.fig_speed"):
-        measured(tmp_path, x, np.full(2 * N, 4))
+        measured(tmp_path, y=np.full(2 * N, 4))
 
 
 def test_epochs_until_a_loss():
@@ -176,8 +168,7 @@ def test_epochs_until_a_loss():
 
 
 def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
-    x, y = gaussian()
-    path = measured(tmp_path, x, y)
+    path = measured(tmp_path)
     with h5py.File(path, "r+") as file:
         losses = np.ones_like(file["train_loss"])
         losses[0, 0, :, 0, 3] = 0.5  # both seeds in the last epoch; at the other rate one, early
@@ -196,9 +187,7 @@ def test_the_table_takes_the_first_rate_at_which_all_seeds_arrive(tmp_path):
 
 
 def test_the_edge_is_that_of_the_rates_tried(tmp_path):
-    x, y = gaussian()
-    rates = [0.125, 0.25, 0.5]
-    path = measured(tmp_path, x, y, learning_rates=rates)
+    path = measured(tmp_path, learning_rates=[0.125, 0.25, 0.5])
     with h5py.File(path, "r+") as file:
         losses = np.ones_like(file["train_loss"])
         for activation, depth, first in ((0, 0, 0), (0, 1, 1), (1, 0, 2)):
@@ -219,14 +208,9 @@ def test_the_edge_is_that_of_the_rates_tried(tmp_path):
         drawn = [line.get_xydata() for line in panel.lines if line.get_marker() == marker]
         points = np.concatenate(drawn)
         assert points == pytest.approx(rows.loc[[network], ["kappa", "epochs"]].to_numpy())
-
-
-def test_of_one_rate_nothing_is_said_to_be_at_an_edge(tmp_path):
-    x, y = gaussian()
-    path = measured(tmp_path, x, y, learning_rates=[0.25], thresholds=[100.0])
-    rows = fig_speed.table([path])
-    assert set(rows.at_edge) == {"only"}
-    markers = {line.get_marker() for line in fig_speed.draw(rows).axes[0].lines}
+    only = fig_speed.table([measured(tmp_path, learning_rates=[0.25], thresholds=[100.0])])
+    assert set(only.at_edge) == {"only"}  # of one rate nothing is at an edge
+    markers = {line.get_marker() for line in fig_speed.draw(only).axes[0].lines}
     assert not markers & {tip["marker"] for tip in fig_speed.TIPS.values()}
 
 

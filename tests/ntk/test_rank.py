@@ -39,11 +39,8 @@ def test_rank_bound_is_the_rank(case):
         assert np.linalg.matrix_rank(kernel, tol=1e-10 * np.trace(kernel)) == expected
 
 
-def test_depth_zero_is_linear_whatever_the_activation():
+def test_rank_is_at_most_that_of_the_weights_and_depth_zero_is_linear():
     assert rank_bound(BASE.T.copy(), mlp("relu", 0, 256)) == 6
-
-
-def test_rank_is_at_most_the_number_of_weights():
     x = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
     assert rank_bound(x, mlp("relu", 1, 2)) == 2 * 3 + 2
 

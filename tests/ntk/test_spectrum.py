@@ -6,12 +6,11 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from extended_precision import EXACT
+from adversarial import exactly, network_kernel, unlimited
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.gaussian import normalisation
 from ntkcond.ntk import spectrum as module
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.rounding import (
@@ -65,12 +64,12 @@ def exact_extremes(matrix: np.ndarray) -> tuple[mpmath.mpf, mpmath.mpf]:
     return max(eigenvalues), min(eigenvalues)
 
 
-@pytest.mark.parametrize("kappa", [1e4, 1e6, 1e8, 1e10, 1e12, 1e14])
+@pytest.mark.parametrize("kappa", [1e4, 1e8, 1e12, 1e14])
 @pytest.mark.parametrize("cholesky", [False, True], ids=["full", "cholesky-lanczos"])
 def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeypatch):
     if cholesky:
         monkeypatch.setattr(module, "FULL_SPECTRUM_UP_TO", 0)
-    for seed in range(5):
+    for seed in range(2):
         matrix = matrix_of(kappa, seed)
         largest, smallest = exact_extremes(matrix)
         computed = spectrum_of(put(matrix.copy(), device))
@@ -83,71 +82,6 @@ def test_bound_holds_against_extended_precision(kappa, cholesky, device, monkeyp
         if kappa <= 1e12:
             assert computed.verdict == "resolved"
             assert computed.kappa == pytest.approx(float(largest / smallest), rel=1e-13 * kappa)
-
-
-# σ and σ′ in NumPy's extended precision, which has no Gaussian distribution function
-EXTENDED = {
-    "relu": (lambda z: np.maximum(z, 0), lambda z: (z > 0).astype(z.dtype)),
-    "linear": (lambda z: z, np.ones_like),
-    "relu2": (lambda z: np.maximum(z, 0) ** 2, lambda z: 2 * np.maximum(z, 0)),
-    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
-    "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), lambda z: 1 / (2 + 2 * np.cosh(z))),
-}
-
-
-def exact_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> mpmath.matrix:
-    """The layer-wise NTK in 50 digits, from the same float64 inputs, weights and c_σ."""
-    c = mpmath.mpf(normalisation(ACTIVATIONS[activation]))
-    sigma, slope = EXACT[activation]
-    gradients = []
-    for row in x:
-        alphas, slopes = [mpmath.matrix(row.tolist())], []
-        scale = mpmath.sqrt(c / weights[-1].shape[1])
-        for w in weights[:-1]:
-            z = mpmath.matrix(w.tolist()) * alphas[-1]
-            slopes.append([scale * slope(v) for v in z])
-            alphas.append(mpmath.matrix([scale * sigma(v) for v in z]))
-        delta, deltas = mpmath.matrix([[1]]), [mpmath.matrix([[1]])]
-        for w, gates in zip(weights[:0:-1], reversed(slopes), strict=True):
-            above = delta * mpmath.matrix(w.tolist())
-            delta = mpmath.matrix([[m * v for m, v in zip(gates, above, strict=True)]])
-            deltas.append(delta)
-        gradients.append((alphas, deltas[::-1]))
-
-    def dot(a, b):
-        return mpmath.fsum(u * v for u, v in zip(a, b, strict=True))
-
-    def entry(first, second):
-        return mpmath.fsum(
-            dot(a, b) * dot(d, e) for a, d, b, e in zip(*first, *second, strict=True)
-        )
-
-    return mpmath.matrix([[entry(first, second) for second in gradients] for first in gradients])
-
-
-def with_error(x, weights: list, activation: str) -> tuple:
-    """A kernel, and what is known of its error."""
-    factors, error = gradients_with_error(with_weights(weights, activation), weights)(x)
-    return empirical_ntk(factors), error
-
-
-@pytest.mark.parametrize("activation", EXACT)
-@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
-def test_bound_covers_the_rounding_of_the_kernel_itself(activation, distance, device):
-    """Two nearly equal samples push λ_min down to where only rounding is left in it."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((5, 6))
-    x[1] = x[0] + distance * rng.standard_normal(6)
-    weights = drawn(0, 3, 12, 6)
-    exact = mpmath.eigsy(exact_ntk(x, weights, activation), eigvals_only=True)
-    moved = [put(w, device) for w in weights]
-    kernel, error = with_error(put(x, device), moved, activation)
-    for grade in error.bounds:
-        computed = spectrum(kernel, KernelError({grade: error.bounds[grade]}), 5)
-        assert computed.verdict == "singular" or computed.grade == grade
-        assert abs(computed.lambda_min - min(exact)) <= computed.error
-        if computed.verdict == "resolved":
-            assert computed.kappa_lower <= max(exact) / min(exact) <= computed.kappa_upper
 
 
 def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
@@ -164,23 +98,6 @@ def with_eigenvalues(eigenvalues: np.ndarray) -> tuple[np.ndarray, float]:
     rounded = np.tril(matrix).astype(np.float64)
     rounded += np.tril(rounded, -1).T
     return rounded, float(np.sqrt(((matrix - rounded) ** 2).sum()))
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-@pytest.mark.parametrize("kappa", [1e6, 1e12, 1e14])
-def test_bound_holds_for_a_large_matrix_with_a_known_spectrum(kappa, device):
-    n = module.FULL_SPECTRUM_UP_TO + 50
-    rounded, rounding_error = with_eigenvalues(
-        np.geomspace(1 / np.longdouble(kappa), np.longdouble(1), n)
-    )
-    computed = spectrum_of(put(rounded, device), rounding_error)
-    assert computed.extremes.eigenvalues is None  # the route of large kernels
-    assert abs(computed.lambda_min - 1 / kappa) <= computed.error < 1e-9
-    low, high = computed.extremes.largest
-    assert low - rounding_error <= 1 <= min(high, computed.extremes.norm) + rounding_error
-    assert computed.kappa_lower <= kappa <= computed.kappa_upper
-    assert computed.verdict == ("resolved" if kappa == 1e6 else "unresolved")
-    assert computed.grade == "estimated"  # that none is smaller is not proved
 
 
 def test_both_routes_agree_on_a_large_kernel(device):
@@ -201,7 +118,7 @@ def test_both_routes_agree_on_a_large_kernel(device):
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-@pytest.mark.parametrize("smallest", [1e-8, 1e-10, 1e-12, 0.0])
+@pytest.mark.parametrize("smallest", [1e-8, 1e-10, 0.0])
 def test_a_planted_smallest_eigenvalue(smallest, device):
     """λ_min above and below its bound; the proof that none is smaller, which fails if one is."""
     n = 2 * PANEL + 17
@@ -209,18 +126,21 @@ def test_a_planted_smallest_eigenvalue(smallest, device):
     eigenvalues[0] = smallest
     kernel, rounding_error = with_eigenvalues(eigenvalues)
     computed = spectrum_of(half_of(put(kernel, device)), rounding_error)
+    assert computed.grade == "estimated"  # that none is smaller is not proved
     assert abs(computed.lambda_min - smallest) <= computed.error
+    low, high = computed.extremes.largest
+    assert low - rounding_error <= 1 <= min(high, computed.extremes.norm) + rounding_error
+    assert computed.kappa_lower <= (1 / smallest if smallest else np.inf) <= computed.kappa_upper
     loop = 3 * (n + 1) * UNIT_ROUNDOFF * np.trace(kernel)
     assert computed.error - rounding_error < 1.2 * loop  # 2 PANEL terms in place of n
-    assert computed.verdict == (
-        "resolved" if computed.lambda_min > computed.error else "unresolved"
-    )
+    resolved = computed.lambda_min > computed.error
+    assert computed.verdict == ("resolved" if resolved else "unresolved")
 
     def proven(sigma: float) -> float | None:
         return smallest_is_above(half_of(put(kernel, device)), sigma)
 
     if smallest == 1e-8:
-        assert 0.4 * smallest < proven(0.5 * smallest) <= 0.5 * smallest
+        assert resolved and 0.4 * smallest < proven(0.5 * smallest) <= 0.5 * smallest
     assert proven(smallest + 2 * computed.error) is None
     assert proven(5e-8) is None  # between the two smallest
 
@@ -233,15 +153,15 @@ def planted(lambda_max: float, lambda_min: float, error: float, n: int = 3) -> E
 def test_the_interval_of_kappa_has_every_quotient_within_the_error():
     exact = KernelError.of_matrix(0.0)
     computed = Spectrum(planted(10.0, 2.0, 0.5), exact, n=3, rank_bound=3)
-    assert (computed.kappa, computed.kappa_lower, computed.kappa_upper) == (
-        5.0,
-        9.5 / 2.5,
-        10.5 / 1.5,
-    )
+    kappas = computed.kappa, computed.kappa_lower, computed.kappa_upper
+    assert kappas == (5.0, 9.5 / 2.5, 10.5 / 1.5)
     assert (computed.verdict, computed.grade, computed.error) == ("resolved", "proved", 0.5)
     lost = Spectrum(planted(10.0, 0.2, 0.5), exact, n=3, rank_bound=3)
     assert lost.kappa == lost.kappa_lower == 9.5 / 0.7
     assert (lost.kappa_upper, lost.verdict) == (math.inf, "unresolved")
+    assert "κ > 13.57: λ_min is lost in rounding, unresolved (proved)" in str(lost)
+    singular = Spectrum(planted(1.0, -3e-17, 1e-13), exact, n=10, rank_bound=9)
+    assert (singular.verdict, singular.kappa, singular.grade) == ("singular", math.inf, "proved")
 
 
 def test_the_strongest_grade_with_a_precise_smallest_eigenvalue_is_told():
@@ -277,7 +197,7 @@ def test_eigenvalues_by_lanczos_are_the_same_bits_again():
     assert np.array_equal(first.vector, again.vector)
 
 
-@pytest.mark.parametrize("exponent", [-1040, -900, -110, 0, 60, 900])
+@pytest.mark.parametrize("exponent", [-1040, -110, 900])
 def test_lanczos_converges_at_every_scale(exponent):
     """Both ends lie near many others. ARPACK's tolerance has a floor of 10⁻¹¹ of no scale, at
     which it took a tiny kernel's λ_max, or a huge one's λ_min, for found when it was not."""
@@ -290,7 +210,7 @@ def test_lanczos_converges_at_every_scale(exponent):
         assert found.kappa_upper / found.kappa_lower - 1 < 1e-7
 
 
-@pytest.mark.parametrize("apart", [1e-9, 1e-13, 1e-15])
+@pytest.mark.parametrize("apart", [1e-9, 1e-15])
 def test_largest_eigenvalues_that_agree_in_nearly_all_digits(apart):
     values = np.random.default_rng(0).random(PANEL + 50) + 0.1
     values[-6:] = 5 * (1 + apart * values[-6:])
@@ -305,11 +225,6 @@ def test_a_large_kernel_of_zeros_and_one_beyond_the_range():
     assert (zero.lambda_max, zero.verdict) == (0, "unresolved")
     with pytest.raises(UserError, match="is beyond float64's range"):
         spectrum_of(half_of(np.full((n, n), 1e308) + 1e307 * np.eye(n)))
-
-
-def test_a_kernel_below_the_range_is_not_zero_for_certain():
-    found = spectrum_of(np.zeros((3, 3)))
-    assert found.extremes.lambda_max == 0 < found.error
 
 
 def test_a_proof_holds_for_every_kernel_within_the_error(device):
@@ -370,21 +285,6 @@ def test_nonzero_eigenvalues_of_a_linear_network_keep_their_digits(shape, device
     assert eigenvalues[-1] == pytest.approx(float(max(exact) ** 2), rel=1e-12)
 
 
-def test_singular_unresolved_and_resolved_are_told_apart():
-    exact, lost = KernelError.of_matrix(0.0), planted(1.0, -3e-17, 1e-13)
-    singular = Spectrum(lost, exact, n=10, rank_bound=9)
-    assert (singular.verdict, singular.kappa, singular.grade) == ("singular", math.inf, "proved")
-    unresolved = Spectrum(lost, exact, 10, rank_bound=10)
-    assert unresolved.verdict == "unresolved"
-    assert unresolved.kappa == unresolved.kappa_lower == pytest.approx(1e13, rel=1e-3)
-    assert unresolved.kappa_upper == math.inf
-    assert "κ > 1e+13: λ_min is lost in rounding, unresolved (proved)" in str(unresolved)
-    resolved = Spectrum(planted(1.0, 1e-6, 1e-13), exact, 10, rank_bound=10)
-    assert resolved.verdict == "resolved"
-    assert resolved.kappa == pytest.approx(1e6)
-    assert resolved.kappa_lower < resolved.kappa < resolved.kappa_upper
-
-
 def test_record_of_a_linear_network_with_more_samples_than_features(device):
     """Rank ≤ d < n: κ = ∞, not the −6·10¹⁴ that rounding noise would make of it."""
     x, weights = inputs(200, 5, device), weights_of(0, 4, 64, 5, device)
@@ -400,57 +300,42 @@ def test_record_of_a_linear_network_with_more_samples_than_features(device):
     assert record["nonzero_kappa"] == pytest.approx(gram[-1] / gram[0], rel=1e-10)
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-@pytest.mark.parametrize(("width", "depth", "features"), [(3, 20, 30), (8, 6, 20), (64, 4, 12)])
-@pytest.mark.parametrize("activation", EXTENDED)
+@pytest.mark.parametrize(("width", "depth", "features"), [(3, 12, 8), (16, 4, 6)])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_bound_on_rounding_holds_for_narrow_deep_and_ill_conditioned_networks(
     activation, width, depth, features, device
 ):
-    """‖K − K_exact‖ over many seeds, K_exact layer by layer in extended precision (which has no
-    error function)."""
+    """‖K − K_exact‖, also of two nearly equal samples, and by both ways of a linear network."""
     if activation == "relu2":
         depth = min(depth, 6)  # beyond, powers of 2 to the depth overflow
-    for seed in range(25):
-        x = np.random.default_rng(seed).standard_normal((6, features))
+    for seed, apart in enumerate((1.0, 1e-3, 1e-6)):
+        x = np.random.default_rng(seed).standard_normal((4, features))
+        x[1] = x[0] + apart * x[2]
         weights = drawn(seed, depth, width, features)
         moved = [put(w, device) for w in weights]
         network = with_weights(moved, activation)
-        for made in (gradients_with_error, layer_gradients_with_error):  # two ways of a linear one
+        for made in (gradients_with_error, layer_gradients_with_error):
             factors, error = made(network, moved)(put(x, device))
             kernel = to_numpy(empirical_ntk(factors))
-            difference = kernel - extended_ntk(x, weights, activation)
-            off = np.linalg.norm(difference.astype(np.float64), 2)
+            with unlimited(50):
+                off = exactly(kernel) - network_kernel(network, weights, x)
+            off = np.linalg.norm(off.astype(np.float64), 2)
             for bound in error.bounds.values():
                 assert off <= bound.norm(np.linalg.norm(kernel, 2))
 
 
-def extended_ntk(x: np.ndarray, weights: list[np.ndarray], activation: str) -> np.ndarray:
-    weights = [w.astype(np.longdouble) for w in weights]
-    scale = np.sqrt(np.longdouble(normalisation(ACTIVATIONS[activation])) / weights[-1].shape[1])
-    sigma, own_slope = EXTENDED[activation]
-    alpha, slopes = [x.astype(np.longdouble)], []
-    for w in weights[:-1]:
-        z = alpha[-1] @ w.T
-        slopes.append(scale * own_slope(z))
-        alpha.append(scale * sigma(z))
-    delta = np.ones((len(x), 1), np.longdouble)
-    total = alpha[-1] @ alpha[-1].T
-    for a, w, slope in zip(alpha[-2::-1], weights[:0:-1], reversed(slopes), strict=True):
-        delta = (delta @ w) * slope
-        total = total + (a @ a.T) * (delta @ delta.T)
-    return total
-
-
 def test_only_gates_that_are_shut_for_certain_make_the_kernel_singular(device):
     """A narrow ReLU network that switches a sample off; K_ii = 0 alone may be underflow."""
-    w = [np.array([[1.0, 0], [0, 1]]), np.array([[1.0, 1]])]
-    moved = [put(a, device) for a in w]
+    weights = [put(a, device) for a in (np.eye(2), np.ones((1, 2)))]
+    gradients = gradients_with_error(with_weights(weights, "relu"), weights)
     x = np.array([[1.0, 0.5], [2, -1], [-1, -2]])
-    kernel, error = with_error(put(x, device), moved, "relu")
-    computed = spectrum(kernel, error, rank_bound=3)
+    factors, error = gradients(put(x, device))
+    computed = spectrum(empirical_ntk(factors), error, rank_bound=3)
     assert (computed.verdict, computed.rank_bound) == ("singular", 2)
-    kernel, error = with_error(put(1e-170 * x[:2], device), moved, "relu")
+    factors, error = gradients(put(1e-170 * x[:2], device))
+    kernel = empirical_ntk(factors)
     assert not to_numpy(kernel).any()
     assert spectrum(kernel, error, rank_bound=2).verdict == "unresolved"
-    assert spectrum_of(put(np.diag([1.0, 1, 0]), device)).verdict == "unresolved"
-    assert spectrum_of(put(np.zeros((3, 3)), device)).verdict == "unresolved"
+    for matrix in (np.diag([1.0, 1, 0]), np.zeros((3, 3))):
+        computed = spectrum_of(put(matrix, device))
+        assert computed.verdict == "unresolved" and computed.error > 0

@@ -7,8 +7,8 @@ import torch
 from scipy import stats
 
 from ntkcond.artefacts import fig_evolution, fig_spectrum, interval
-from ntkcond.jobs.descent import WATCHED
 from ntkcond.ntk.labels import alignment
+from ntkcond.steps.descent import WATCHED
 from ntkcond.training import evolution
 from small_descents import ALTERNATING, WIDTH, N, descend, gaussian
 from small_networks import mlp

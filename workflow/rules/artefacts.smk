@@ -1,15 +1,15 @@
 # Artefacts: for each a rule that makes its numbers, results/NAME.csv, and one that draws them. What
 # they take stands in their SPECs, in src/ntkcond/artefacts.
 
-for name, spec in plan.specs.items():
+for name, spec in project.specs.items():
 
     rule:
         name:
             name
         input:
-            unpack(plan.inputs(name)),
+            **project.inputs(name, rules),
         output:
-            plan.files(name, report),
+            project.files(name, report),
         log:
             f"results/logs/{name}.log",
         benchmark:
@@ -18,31 +18,25 @@ for name, spec in plan.specs.items():
         conda:
             "../envs/ntkcond.yaml"
         params:
-            settings=plan.settings(name),
-            code=plan.code(name),
-            versions=plan.versions(name),
-            content=plan.content(name),
-            inputs=plan.artefact_inputs(name),
-            about=plan.about(name),
-            name=name,
+            *made_with(name),
+            options=options(name),
+            about=project.about(name),
             first=lambda wildcards, output: output[0],
         message:
             spec.title
         shell:
-            "python -m ntkcond.steps.table --artefact {params.name} {params.settings:q}"
-            " {params.inputs:q} --output {params.first} --log {log}"
+            "python -m ntkcond.steps.table {params.options:q} --output {params.first} --log {log}"
 
 
-for rule_name, name in plan.drawings.items():
+for rule_name, name in project.drawings.items():
 
     rule:
         name:
             rule_name
         input:
-            # the table
-            unpack(plan.inputs(rule_name)),
+            table=f"results/{name}.csv",
         output:
-            plan.files(rule_name, report),
+            project.files(rule_name, report),
         log:
             f"results/logs/{rule_name}.log",
         benchmark:
@@ -51,14 +45,12 @@ for rule_name, name in plan.drawings.items():
         conda:
             "../envs/ntkcond.yaml"
         params:
-            settings=plan.settings(rule_name),
-            code=plan.code(rule_name),
-            versions=plan.versions(rule_name),
-            about=plan.about(name),
-            name=name,
+            *made_with(rule_name),
+            options=options(rule_name),
+            about=project.about(name),
             first=lambda wildcards, output: output[0],
         message:
-            "draw {params.name}"
+            f"draw {name}"
         shell:
-            "python -m ntkcond.steps.drawing --artefact {params.name} {params.settings:q}"
-            " --table {input.table} --output {params.first} --log {log}"
+            "python -m ntkcond.steps.drawing {params.options:q} --table {input.table}"
+            " --output {params.first} --log {log}"

@@ -5,17 +5,17 @@
 # before a job, and nobody's original may be lost to that.
 rule download:
     output:
-        update(plan.raw_pattern),
+        update(project.raw_pattern),
     log:
         "results/logs/download/{raw_file}.log",
     wildcard_constraints:
-        raw_file="|".join(plan.raw_files),
+        raw_file="|".join(project.raw_files),
     localrule: True
     conda:
         "../envs/ntkcond.yaml"
     params:
-        source=plan.source_of_raw_file,
-        mirrors=plan.mirrors,
+        source=project.source_of_raw_file,
+        mirrors=mirrors,
     message:
         "download {wildcards.raw_file}"
     shell:
@@ -26,7 +26,7 @@ rule download:
 # All that the figures read: snakemake -j4 -k downloads
 rule downloads:
     input:
-        plan.downloads,
+        project.downloads,
     localrule: True
 
 
@@ -42,23 +42,21 @@ rule corpus:
     conda:
         "../envs/ntkcond.yaml"
     params:
-        settings=plan.settings("corpus"),
-        code=plan.code("corpus"),
-        versions=plan.versions("corpus"),
-        content=plan.content("corpus"),
-        data_dir=plan.data_dir,
-        mirrors=plan.mirrors,
+        *made_with("corpus"),
+        options=options("corpus"),
+        data_dir=data_dir,
+        mirrors=mirrors,
     message:
         "corpus {wildcards.dataset}"
     shell:
-        "python -m ntkcond.steps.corpus {params.settings:q}"
+        "python -m ntkcond.steps.corpus {params.options:q}"
         " --data-dir {params.data_dir:q} {params.mirrors} --output {output} --log {log}"
 
 
 rule dataset:
     input:
         # raw files, a user's own, or the list of a corpus
-        unpack(plan.inputs("dataset")),
+        unpack(own_files("dataset")),
     output:
         "results/datasets/{dataset}.h5",
     log:
@@ -67,19 +65,17 @@ rule dataset:
         "results/benchmarks/dataset/{dataset}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("dataset")
+    threads: threads_of("dataset")
     resources:
-        **plan.resources("dataset"),
+        mem_mb=memory("dataset"),
+        runtime=minutes(240),
     params:
-        settings=plan.settings("dataset"),
-        code=plan.code("dataset"),
-        versions=plan.versions("dataset"),
-        content=plan.content("dataset"),
-        inputs=plan.input_options,
-        data_dir=plan.data_dir,
+        *made_with("dataset"),
+        options=options("dataset"),
+        data_dir=data_dir,
     message:
         "dataset {wildcards.dataset}"
     shell:
-        "python -m ntkcond.steps.dataset {params.settings:q}"
-        " {params.inputs:q} --data-dir {params.data_dir:q} --threads {threads}"
+        "python -m ntkcond.steps.dataset {params.options:q}"
+        " --data-dir {params.data_dir:q} --threads {threads}"
         " --output {output} --log {log}"

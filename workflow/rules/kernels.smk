@@ -3,7 +3,6 @@
 
 rule kernel:
     input:
-        plan.not_stale("kernel"),
         dataset="results/datasets/{dataset}.h5",
     output:
         keep("results/kernels/{dataset}/{network}/depth{depth}.h5"),
@@ -15,24 +14,24 @@ rule kernel:
     priority: 1
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("kernel")
+    threads: threads_of("kernel")
     resources:
-        **plan.resources("kernel"),
+        mem_mb=memory("kernel"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("kernel"),
-        code=plan.code("kernel"),
-        versions=plan.versions("kernel"),
-        device=plan.device,
+        *made_with("kernel"),
+        options=options("kernel"),
+        device=device,
     message:
         "kernel {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.kernel --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.kernel --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule spectrum:
     input:
-        plan.not_stale("spectrum"),
         dataset="results/datasets/{dataset}.h5",
         kernel="results/kernels/{dataset}/{network}/depth{depth}.h5",
     output:
@@ -42,29 +41,29 @@ rule spectrum:
     benchmark:
         "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     wildcard_constraints:
-        dataset=plan.datasets("spectrum"),
+        dataset=project.datasets("spectrum"),
     # before further kernels: with keep_kernels: false, few of them then lie on the disk at once
     priority: 2
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("spectrum")
+    threads: threads_of("spectrum")
     resources:
-        **plan.resources("spectrum"),
+        mem_mb=memory("spectrum"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("spectrum"),
-        code=plan.code("spectrum"),
-        versions=plan.versions("spectrum"),
-        device=plan.device,
+        *made_with("spectrum"),
+        options=options("spectrum"),
+        device=device,
     message:
         "spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.settings:q}"
+        "python -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule closest_pair:
     input:
-        plan.not_stale("closest_pair"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/angles/{dataset}/{network}/depth{depth}.h5",
@@ -74,24 +73,24 @@ rule closest_pair:
         "results/benchmarks/closest_pair/{dataset}/{network}/depth{depth}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("closest_pair")
+    threads: threads_of("closest_pair")
     resources:
-        **plan.resources("closest_pair"),
+        mem_mb=memory("closest_pair"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("closest_pair"),
-        code=plan.code("closest_pair"),
-        versions=plan.versions("closest_pair"),
-        device=plan.device,
+        *made_with("closest_pair"),
+        options=options("closest_pair"),
+        device=device,
     message:
         "closest_pair {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.closest_pair --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.closest_pair --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule sweep:
     input:
-        plan.not_stale("sweep"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/sweeps/{sweep}/{dataset}/{network}.h5",
@@ -101,24 +100,24 @@ rule sweep:
         "results/benchmarks/sweep/{sweep}/{dataset}/{network}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("sweep")
+    threads: threads_of("sweep")
     resources:
-        **plan.resources("sweep"),
+        mem_mb=memory("sweep"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("sweep"),
-        code=plan.code("sweep"),
-        versions=plan.versions("sweep"),
-        device=plan.device,
+        *made_with("sweep"),
+        options=options("sweep"),
+        device=device,
     message:
         "sweep {wildcards.sweep} {wildcards.dataset} {wildcards.network}"
     shell:
-        "python -m ntkcond.steps.sweep --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.sweep --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule variant:
     input:
-        plan.not_stale("variant"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/variants/{dataset}.h5",
@@ -128,24 +127,24 @@ rule variant:
         "results/benchmarks/variant/{dataset}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("variant")
+    threads: threads_of("variant")
     resources:
-        **plan.resources("variant"),
+        mem_mb=memory("variant"),
+        runtime=minutes(60),
     params:
-        settings=plan.settings("variant"),
-        code=plan.code("variant"),
-        versions=plan.versions("variant"),
+        *made_with("variant"),
+        options=options("variant"),
     message:
         "variant {wildcards.dataset}"
     shell:
-        "python -m ntkcond.steps.variant --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.variant --dataset {input.dataset} {params.options:q}"
         " --threads {threads} --output {output} --log {log}"
 
 
 rule architecture:
     input:
         # a user's own network
-        unpack(plan.inputs("architecture")),
+        unpack(own_files("architecture")),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/architectures/{dataset}/{architecture}.h5",
@@ -155,19 +154,18 @@ rule architecture:
         "results/benchmarks/architecture/{dataset}/{architecture}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("architecture")
+    threads: threads_of("architecture")
     resources:
-        **plan.resources("architecture"),
+        mem_mb=memory("architecture"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("architecture"),
-        code=plan.code("architecture"),
-        versions=plan.versions("architecture"),
-        content=plan.content("architecture"),
-        inputs=plan.input_options,
-        device=plan.device,
+        *made_with("architecture"),
+        options=options("architecture"),
+        device=device,
     message:
         "architecture {wildcards.dataset} {wildcards.architecture}"
     shell:
-        "python -m ntkcond.steps.architecture --dataset {input.dataset} {params.settings:q}"
-        " --device {params.device} {params.inputs:q} --threads {threads}"
+        "python -m ntkcond.steps.architecture --dataset {input.dataset} {params.options:q}"
+        " --device {params.device} --threads {threads}"
         " --output {output} --log {log}"

@@ -3,7 +3,6 @@
 
 rule scalapack_spectrum:
     input:
-        plan.not_stale("scalapack_spectrum"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/spectra/{dataset}/{network}/depth{depth}.h5",
@@ -12,20 +11,22 @@ rule scalapack_spectrum:
     benchmark:
         "results/benchmarks/spectrum/{dataset}/{network}/depth{depth}.tsv"
     wildcard_constraints:
-        dataset=plan.datasets("scalapack_spectrum"),
+        dataset=project.datasets("scalapack_spectrum"),
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("scalapack_spectrum")
+    threads: threads_of("scalapack_spectrum")
     resources:
-        **plan.resources("scalapack_spectrum"),
+        mem_mb=memory("scalapack_spectrum"),
+        mem_mb_per_cpu=memory("scalapack_spectrum", each=True),
+        tasks=ranks("scalapack_spectrum"),
+        runtime=minutes(480),
         mpi="mpirun",  # profiles/slurm sets another
     params:
-        settings=plan.settings("scalapack_spectrum"),
-        code=plan.code("scalapack_spectrum"),
-        versions=plan.versions("scalapack_spectrum"),
+        *made_with("scalapack_spectrum"),
+        options=options("scalapack_spectrum"),
     message:
         "scalapack_spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.scalapack_spectrum --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.scalapack_spectrum --dataset {input.dataset} {params.options:q}"
         " --ranks {resources.tasks} --mpi {resources.mpi:q} --threads {threads}"
         " --output {output} --log {log}"

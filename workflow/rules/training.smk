@@ -3,7 +3,6 @@
 
 rule sgd:
     input:
-        plan.not_stale("sgd"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/training/{dataset}/depth{depth}.h5",
@@ -13,26 +12,26 @@ rule sgd:
         "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("sgd")
+    threads: threads_of("sgd")
     resources:
-        **plan.resources("sgd"),
+        mem_mb=memory("sgd"),
+        runtime=minutes(1440),
+        gpu=gpu,
     params:
-        settings=plan.settings("sgd"),
-        code=plan.code("sgd"),
-        versions=plan.versions("sgd"),
-        checkpoint_minutes=plan.checkpoint_minutes,
-        device=plan.device,
+        *made_with("sgd"),
+        options=options("sgd"),
+        checkpoint_minutes=project.checkpoint_minutes,
+        device=device,
     message:
         "sgd {wildcards.dataset} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.sgd --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.sgd --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --checkpoint-minutes {params.checkpoint_minutes} --threads {threads}"
         " --output {output} --log {log}"
 
 
 rule descent:
     input:
-        plan.not_stale("descent"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/descent/{dataset}/width{width}.h5",
@@ -42,24 +41,24 @@ rule descent:
         "results/benchmarks/descent/{dataset}/width{width}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("descent")
+    threads: threads_of("descent")
     resources:
-        **plan.resources("descent"),
+        mem_mb=memory("descent"),
+        runtime=minutes(240),
+        gpu=gpu,
     params:
-        settings=plan.settings("descent"),
-        code=plan.code("descent"),
-        versions=plan.versions("descent"),
-        device=plan.device,
+        *made_with("descent"),
+        options=options("descent"),
+        device=device,
     message:
         "descent {wildcards.dataset} width{wildcards.width}"
     shell:
-        "python -m ntkcond.steps.descent --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.descent --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 
 rule speed:
     input:
-        plan.not_stale("speed"),
         dataset="results/datasets/{dataset}.h5",
     output:
         "results/speed/{dataset}/{loss}/width{width}.h5",
@@ -69,16 +68,17 @@ rule speed:
         "results/benchmarks/speed/{dataset}/{loss}/width{width}.tsv"
     conda:
         "../envs/ntkcond.yaml"
-    threads: plan.threads("speed")
+    threads: threads_of("speed")
     resources:
-        **plan.resources("speed"),
+        mem_mb=memory("speed"),
+        runtime=minutes(480),
+        gpu=gpu,
     params:
-        settings=plan.settings("speed"),
-        code=plan.code("speed"),
-        versions=plan.versions("speed"),
-        device=plan.device,
+        *made_with("speed"),
+        options=options("speed"),
+        device=device,
     message:
         "speed {wildcards.dataset} {wildcards.loss} width{wildcards.width}"
     shell:
-        "python -m ntkcond.steps.speed --dataset {input.dataset} {params.settings:q}"
+        "python -m ntkcond.steps.speed --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"

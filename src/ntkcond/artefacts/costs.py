@@ -36,7 +36,7 @@ each run, at the full size of their data sets.
 # by Snakemake, whose looks at CPU time and memory miss most of a job of less than half a second
 SAMPLED = {"s": "wall_s", "cpu_time": "cpu_s", "max_rss": "peak_memory_mb"}
 # by the job itself, on Linux
-LOGGED = re.compile(  # ntkcond.run.command.COSTS
+LOGGED = re.compile(  # ntkcond.settings.command.COSTS
     r"start-up (?P<startup_s>[\d.]+) s, .* CPU (?P<cpu_s>[\d.]+) s, "
     r"peak memory (?P<peak_memory_mb>\d+) MB"
 )

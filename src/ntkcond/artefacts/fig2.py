@@ -1,7 +1,6 @@
 """Figure 2: the smallest gradient angle and the condition number of the NTK against depth."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 SPEC = Spec(
     title="Figure 2, separation and conditioning against depth",
     section="§5 Smaller condition number",
-    inputs=("conditioning", "angles", "sweep/infinite"),
+    inputs=("conditioning", "angles", "sweep_infinite"),
     datasets="fig2",
     about="experiment",
     caption="""
@@ -64,7 +63,7 @@ LIMITS = [*CURVE, "infinite_kappa_mean", "infinite_kappa_verdict", "infinite_min
 
 
 def table(
-    conditioning: pd.DataFrame, angles: pd.DataFrame, sweep_infinite: Sequence[Path] = ()
+    conditioning: pd.DataFrame, angles: pd.DataFrame, sweep_infinite: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """The numbers drawn: a row for each (dataset, activation, depth).
 
@@ -77,7 +76,7 @@ def table(
     non-zero spectrum. min_angle_deg_mean: over seeds, of all samples, with _low and _high, its 95 %
     interval (`ntkcond.artefacts.interval.within`), empty for fewer than three, and _std. std: of a
     sample (n − 1), empty for a single one. infinite_*,
-    where the files of a sweep at infinite width are given: kappa_mean, kappa_verdict and
+    where a sweep at infinite width is given: kappa_mean, kappa_verdict and
     min_angle_deg of the same blocks at infinite width."""
     kappas = pd.DataFrame([
         {**dict(zip(CURVE, curve, strict=True)), **kappa_columns(rows)}
@@ -95,7 +94,7 @@ def table(
         ]
     )
     limits = pd.DataFrame(columns=LIMITS)
-    if sweep_infinite:
+    if sweep_infinite is not None:
         columns = [*CURVE, "kappa_mean", "kappa_verdict", "min_angle_deg_mean"]
         limits = sweep_curves.table(sweep_infinite)[columns].set_axis(LIMITS, axis=1)
     numbers = kappas.merge(minima, on=CURVE, how="left", validate="one_to_one")

@@ -1,8 +1,5 @@
 """min φ and κ against depth for every activation (ICLR submission, Appendix F)."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +11,7 @@ from ntkcond.networks.activations import ACTIVATIONS
 SPEC = Spec(
     title="Other activations, separation and conditioning against depth",
     section="§∞ Beyond the first version",
-    inputs=("sweep/activations",),
+    inputs=("sweep_activations",),
     datasets="fig_activations_ntk",
     caption="""
 **Left**: the smallest angle between the gradients of two samples of norm 1, mean over
@@ -30,7 +27,7 @@ layers only: each layer squares its size, and so the fluctuations of a finite wi
 )
 
 
-def table(sweep_activations: Sequence[Path]) -> pd.DataFrame:
+def table(sweep_activations: pd.DataFrame) -> pd.DataFrame:
     """See `ntkcond.artefacts.sweep_curves.table`."""
     return sweep_curves.table(sweep_activations)
 

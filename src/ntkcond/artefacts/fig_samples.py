@@ -26,7 +26,7 @@ no κ means anything without its n.
 
 def table(sweep_samples: Sequence[Path]) -> pd.DataFrame:
     """See `ntkcond.artefacts.sweep_curves.table`."""
-    return sweep_curves.table(sweep_samples)
+    return sweep_curves.table(sweep_curves.read(sweep_samples))
 
 
 @style.look()

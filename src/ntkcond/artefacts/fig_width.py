@@ -3,9 +3,6 @@
 The paper proves at infinite width and measures at 512; it leaves the range between to future work.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,7 +13,7 @@ from ntkcond.artefacts.spec import Spec
 SPEC = Spec(
     title="Width, separation and conditioning at finite width",
     section="§∞ Beyond the first version",
-    inputs=("sweep/width",),
+    inputs=("sweep_width",),
     datasets="fig_width",
     caption="""
 **Left**: the smallest angle between the gradients of two samples, mean over initialisations with
@@ -31,7 +28,7 @@ distance of m = 512 from infinite width grows with depth.
 )
 
 
-def table(sweep_width: Sequence[Path]) -> pd.DataFrame:
+def table(sweep_width: pd.DataFrame) -> pd.DataFrame:
     """See `ntkcond.artefacts.sweep_curves.table`."""
     return sweep_curves.table(sweep_width)
 

@@ -27,14 +27,14 @@ def read(paths: Iterable[Path]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def table(paths: Iterable[Path]) -> pd.DataFrame:
+def table(rows: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set, activation, depth, width (inf: infinite) and n: the columns of κ of
     `ntkcond.artefacts.fig2.table`; min_angle_deg_mean over seeds, with _low and _high, its 95 %
-    interval, and _std."""
+    interval, and _std. rows: of `read`."""
     records = []
-    for point, rows in read(paths).groupby(POINT, sort=False):
-        angles = rows.drop_duplicates("seed").min_angle_deg
+    for point, some in rows.groupby(POINT, sort=False):
+        angles = some.drop_duplicates("seed").min_angle_deg
         about = dict(zip(POINT, point, strict=True))
-        kappas = kappa_columns(rows.assign(nonzero_kappa=np.nan))
+        kappas = kappa_columns(some.assign(nonzero_kappa=np.nan))
         records.append({**about, **kappas, **interval.angle_columns("min_angle_deg", angles)})
     return pd.DataFrame(records).drop(columns="nonzero_kappa_mean")

@@ -92,7 +92,7 @@ def fetch(path: Path, download: Download) -> None:
     raise UserError(
         f"{path}: the download failed ({'; '.join(answers)}). Without a network, put the original"
         " file there, set data_dir to a folder that has it, or name a mirror in the data set's"
-        " mirrors; or set missing: skip, to draw figures without it"
+        " mirrors; or take the data set out of figures"
     )
 
 

@@ -1,1 +1,1 @@
-"""How a step runs: command line, files, records, digests, memory, progress, errors."""
+"""How a step runs: files, records, digests, memory, progress, errors."""

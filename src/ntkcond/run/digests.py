@@ -1,16 +1,19 @@
-"""Digests of what results are made with: of modules' code, of files; and versions of packages.
+"""Code and package versions as Snakemake params: what a job's numbers depend on, as texts.
+
+    CODE = Package("mypackage", Path("src/mypackage"), versioned={"numpy": "numpy"})
+    rule fit:
+        params: *CODE.texts("mypackage.steps.fit")   # 'models.linear 3f2a91…', 'numpy 2.4.6'
+
+Snakemake compares the params of a job with those of its last run: an edited module or another
+version of a package then re-runs what depends on it, and nothing else. This module needs the
+standard library alone: copy it into a workflow of your own.
 
 The digest of a module is over its syntax tree without what changes no number: comments,
-formatting, docstrings, messages of errors and logs, help texts, descriptions (SPEC, SOURCE).
-Which modules a step's numbers depend on follows from its imports, direct or not, which must
-therefore be static (`import` or `from … import`, anywhere in a module); tests hold the walk against
-sys.modules. `ntkcond.plan`, `ntkcond.jobs` and `ntkcond.run` are left out: values pass through them
-unchanged.
+formatting, docstrings, messages of errors and logs, help texts, descriptions, and calls that ask
+the machine for memory. Which modules a step depends on follows from its imports, direct or not,
+which must therefore be static (`import` or `from … import`, anywhere in a module).
 
-Of a module that serves several steps, a part may be named: `ntkcond.artefacts.fig2:drawing` is what
-its functions `draw`, `markdown` and `html` use of it.
-
-Read by the Snakefile at every start: standard library only.
+A part of a module may be named: `mypackage.fig2:draw+markdown` is what these functions use of it.
 """
 
 import ast
@@ -21,88 +24,146 @@ import importlib.metadata
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 Answer = TypeVar("Answer", str, bool)
-PACKAGE = "ntkcond"
-SOURCE = Path(__file__).parents[1]
-# Folders and modules of the package.
-NO_NUMBERS = ("jobs", "plan", "predict", "run", "studies", "why")
-# Import name and distribution of what numbers and pictures depend on.
-VERSIONED = {
-    "array_api_compat": "array-api-compat",
-    "h5py": "h5py",
-    "matplotlib": "matplotlib",
-    "numpy": "numpy",
-    "pandas": "pandas",
-    "scipy": "scipy",
-    "sklearn": "scikit-learn",
-    "torch": "torch",
-    "torchvision": "torchvision",
-}
-DESCRIPTIONS = ("SPEC", "SOURCE")  # names of constants that `ntkcond.run.descriptions` reads
-# Functions from which a part of a module starts.
-PARTS = {"table": ("table",), "drawing": ("draw", "markdown", "html")}
 LOGGED = ("debug", "info", "warning", "error", "exception")
 HELP = ("help", "metavar")
-STARTED = "NTKCOND_STARTED"  # in the environment: when Snakemake began to read the code
 
 
-@functools.cache
-def imported_modules(*modules: str) -> list[str]:
-    """The modules of this package that importing `modules` loads, themselves and parent packages
-    included, sorted; of a module's part, what the part uses."""
-    reached, waiting = set(), list(modules)
-    whole = {name.partition(":")[0] for name in modules if ":" in name}  # of which parts count
-    while waiting:
-        name = waiting.pop()
-        if name in reached or name in whole or not module_file(name):
-            continue
-        reached.add(name)
-        waiting += _parsed(name).imports
-        waiting.append(name.rpartition(".")[0])
-    return sorted(reached)
+class Parsed(NamedTuple):
+    """A module, or a part of one: the dotted names that it may import; its digest; whether it has
+    no code, such as the face of a package."""
+
+    imports: list[str]
+    digest: str
+    empty: bool
 
 
-def is_computed(module: str) -> bool:
-    """Whether numbers may depend on a module's code; on the package's own face they do not."""
-    return module != PACKAGE and (module + ".").split(".")[1] not in NO_NUMBERS
+@dataclass(frozen=True, eq=False)
+class Package:
+    """The modules of a package. folder: where they are. left_out: packages and modules in it on
+    which no number depends: they and what they import are no part of a digest. versioned: import
+    names of other packages whose versions count, and their distributions; always: of these, what
+    all modules count as importing. silent: constants that only describe, and functions that only
+    ask the machine."""
 
+    name: str
+    folder: Path
+    left_out: Collection[str] = ()
+    versioned: Mapping[str, str] = field(default_factory=dict)
+    always: Collection[str] = ()
+    silent: Collection[str] = ()
 
-@functools.cache
-def code_digests(*modules: str) -> dict[str, str]:
-    """For each module that changes the numbers of `modules`, its name within the package and its
-    digest, 16 hexadecimal digits."""
-    return {
-        name.removeprefix(f"{PACKAGE}."): _parsed(name).digest
-        for name in imported_modules(*modules)
-        if is_computed(name) and not _parsed(name).empty
-    }
+    def texts(self, *modules: str) -> list[str]:
+        """A text for each module and package that the numbers of `modules` depend on."""
+        both = self.digests(*modules) | self.versions(*modules)
+        return [f"{name} {value}" for name, value in both.items()]
 
+    @functools.cache  # noqa: B019  one package, for as long as the process
+    def modules(self, *modules: str) -> list[str]:
+        """The modules of this package that importing `modules` loads, themselves and parent
+        packages included, sorted; of a module's part, what the part uses."""
+        reached, waiting = set(), list(modules)
+        whole = {name.partition(":")[0] for name in modules if ":" in name}  # of which parts count
+        while waiting:
+            name = waiting.pop()
+            if name in reached or name in whole or not self.file_of(name):
+                continue
+            if name != self.name and (name + ".").split(".")[1] in self.left_out:
+                continue
+            reached.add(name)
+            waiting += self._parsed(name).imports
+            waiting.append(name.rpartition(".")[0])
+        return sorted(reached)
 
-@functools.cache
-def package_versions(*modules: str) -> dict[str, str]:
-    """Public versions (2.13.0, not 2.13.0+cpu) of the packages in VERSIONED that they import."""
-    names = {
-        imported.partition(".")[0]
-        for module in imported_modules(*modules)
-        for imported in _parsed(module).imports
-    }
-    return {VERSIONED[name]: _version(VERSIONED[name]) for name in sorted(names & VERSIONED.keys())}
+    @functools.cache  # noqa: B019
+    def digests(self, *modules: str) -> dict[str, str]:
+        """For each module that changes the numbers of `modules`, its name within the package and
+        its digest, 16 hexadecimal digits."""
+        return {
+            name.removeprefix(f"{self.name}."): self._parsed(name).digest
+            for name in self.modules(*modules)
+            if name != self.name and not self._parsed(name).empty
+        }
 
+    @functools.cache  # noqa: B019
+    def versions(self, *modules: str) -> dict[str, str]:
+        """Public versions (2.13.0, not 2.13.0+cpu) of the `versioned` packages they import."""
+        names = {
+            imported.partition(".")[0]
+            for module in self.modules(*modules)
+            for imported in self._parsed(module).imports
+        }
+        counted = sorted(names & self.versioned.keys() | set(self.always))
+        return {self.versioned[name]: _version(self.versioned[name]) for name in counted}
 
-def module_file(module: str) -> Path | None:
-    """The file of a module of this package, or of its part; None if the name is not one."""
-    first, *rest = module.partition(":")[0].split(".")
-    if first != PACKAGE:
+    def file_of(self, module: str) -> Path | None:
+        """The file of a module of this package, or of its part; None if the name is not one."""
+        first, *rest = module.partition(":")[0].split(".")
+        if first != self.name:
+            return None
+        base = self.folder.joinpath(*rest)
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return path
         return None
-    base = SOURCE.joinpath(*rest)
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+
+    @functools.cache  # noqa: B019
+    def _parsed(self, module: str) -> Parsed:
+        path, part = self.file_of(module), module.partition(":")[2]
+        assert path, f"{module} is no module of this package"
+        return self.parse(path.read_bytes(), path, part)
+
+    def parse(self, source: bytes, path: Path, part: str = "") -> Parsed:
+        """A module's source. Raises ValueError for a relative import."""
+        tree, imports = ast.parse(source, filename=str(path)), []
+        for node in ast.walk(tree):
+            self._drop_prose(node)
+        if part:
+            tree.body = _used(tree.body, part.split("+"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imports += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                if node.level:
+                    raise ValueError(f"{path}: relative import; the code digest follows none")
+                imports.append(node.module or "")
+                # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
+                imports += [f"{node.module}.{alias.name}" for alias in node.names]
+        digest = hashlib.sha256(_text(tree).encode()).hexdigest()[:16]
+        return Parsed(imports, digest, not tree.body)
+
+    def _drop_prose(self, node: ast.AST) -> None:
+        """What a reader is told and no number depends on."""
+        has_docstring = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, has_docstring) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+        for block in ("body", "orelse", "finalbody"):
+            if isinstance(children := getattr(node, block, None), list):
+                setattr(node, block, [one for one in children if not self._is_silent(one)])
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args, node.exc.keywords = [], []
+        elif isinstance(node, ast.Call):
+            node.keywords = [key for key in node.keywords if key.arg not in HELP]
+            match node.func:
+                case ast.Attribute(value=ast.Name(id="log") | ast.Attribute(attr="log"), attr=name):
+                    if name in LOGGED:
+                        node.args, node.keywords = [], []
+
+    def _is_silent(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return name in self.silent
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name))):
+                return name in self.silent
+            case ast.Import(names=[ast.alias(name=name)]) | ast.ImportFrom(module=name):
+                parts = (name or "").split(".")
+                return parts[0] == self.name and parts[1:2] != [] and parts[1] in self.left_out
+        return False
 
 
 def sha256_of(path: Path | str) -> str:
@@ -146,38 +207,6 @@ class Remembered(Generic[Answer]):
             return json.loads(self.memory.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-
-
-class Parsed(NamedTuple):
-    """A module, or a part of one: the dotted names that it may import; its digest; whether it has
-    no code, such as the face of a package."""
-
-    imports: list[str]
-    digest: str
-    empty: bool
-
-
-def _tree(source: bytes, path: Path, part: str) -> ast.Module:
-    tree = ast.parse(source, filename=str(path))
-    if part:
-        tree.body = _used(tree.body, PARTS[part])
-    return tree
-
-
-def _parse(source: bytes, path: Path, part: str = "") -> Parsed:
-    tree, imports = _tree(source, path, part), []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imports += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                raise ValueError(f"{path}: relative import; the code digest follows none")
-            imports.append(node.module or "")
-            # `from ntkcond.ntk import rank` names a module, `from numpy import array` does not
-            imports += [f"{node.module}.{alias.name}" for alias in node.names]
-        _drop_prose(node)
-    digest = hashlib.sha256(_text(tree).encode()).hexdigest()[:16]
-    return Parsed(imports, digest, not tree.body)
 
 
 def _used(body: list[ast.stmt], names: Iterable[str]) -> list[ast.stmt]:
@@ -230,36 +259,6 @@ def _text(node: object) -> str:
     if isinstance(node, list):
         return f"[{', '.join(map(_text, node))}]"
     return repr(node)
-
-
-def _drop_prose(node: ast.AST) -> None:
-    """What a reader is told and no number depends on."""
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-        node.body = [child for child in node.body if not _is_description(child)]
-    elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-        node.exc.args, node.exc.keywords = [], []
-    elif isinstance(node, ast.Call):
-        node.keywords = [key for key in node.keywords if key.arg not in HELP]
-        match node.func:
-            case ast.Attribute(value=ast.Name(id="log") | ast.Attribute(attr="log"), attr=name):
-                if name in LOGGED:
-                    node.args, node.keywords = [], []
-
-
-def _is_description(node: ast.AST) -> bool:
-    match node:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return name in DESCRIPTIONS
-    return False
-
-
-@functools.cache
-def _parsed(module: str) -> Parsed:
-    path, part = module_file(module), module.partition(":")[2]
-    assert path, f"{module} is no module of this package"
-    return _parse(path.read_bytes(), path, part)
 
 
 @functools.cache

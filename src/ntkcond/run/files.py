@@ -99,20 +99,13 @@ def require_space(path: Path | str, size_needed: int, hint: str) -> None:
 @contextlib.contextmanager
 def write_hdf5(path: Path | str, record: dict | None = None) -> Iterator[h5py.File]:
     """A new HDF5 file at `path`, by `replacing`, with a seal (`ntkcond.run.seal`). record: its
-    provenance (`ntkcond.run.record`), kept as the attribute `provenance`; its entry `upstream`, the
-    records of what it was made from, as an attribute of that name."""
-    made_with, upstream = record, None
-    if record is not None:
-        made_with = {key: value for key, value in record.items() if key != "upstream"}
-        upstream = record.get("upstream")
+    provenance (`ntkcond.run.record`), kept as the attribute `provenance`."""
     with replacing(path) as temporary:
         with _Disk(temporary) as disk:
             try:
                 with h5py.File(disk, "w") as file:
-                    if made_with is not None:
-                        file.attrs["provenance"] = json.dumps(made_with)
-                    if upstream:
-                        file.attrs["upstream"] = json.dumps(upstream)
+                    if record is not None:
+                        file.attrs["provenance"] = json.dumps(record)
                     yield file
             finally:
                 if disk.failure:  # h5py may then raise anything, such as an AttributeError
@@ -174,8 +167,8 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def write_artefact(contents: Mapping[Path, bytes], record: dict | None) -> None:
-    """The files of an artefact, after their provenance: its record (`ntkcond.run.record`) and the
-    sha256 of each file by its name. A job that is killed in between leaves no file without one."""
+    """The files of an artefact, after their provenance: its record (`ntkcond.run.record`) and
+    the sha256 of each file by its name. A job that is killed in between leaves no file without."""
     if record is not None:
         digests = {
             path.name: hashlib.sha256(content).hexdigest() for path, content in contents.items()

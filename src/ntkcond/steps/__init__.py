@@ -4,6 +4,6 @@ import _signal as signal  # signal itself is Python code, which takes a moment t
 import sys
 
 # python -m is loading a step. Ctrl-C meanwhile, torch half imported, ends it without a traceback.
-# ntkcond.run.command sees to it afterwards.
+# ntkcond.settings.command sees to it afterwards.
 if sys.argv[0] == "-m" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

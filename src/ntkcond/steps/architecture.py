@@ -3,32 +3,94 @@
 Networks are those of `ntkcond.networks.modules`, or of a user's file, as torch modules.
 """
 
+from __future__ import annotations
+
 import math
 from argparse import Namespace
 from collections.abc import Iterator
 from itertools import product
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-import torch
 
 from ntkcond.datasets.duplicates import first_of_each
-from ntkcond.jobs.architecture import need
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.networks.architectures import seen_as
-from ntkcond.networks.modules import builder, builder_of_file, drawn
-from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
-from ntkcond.run import command
+from ntkcond.networks.architectures import ON_IMAGES, seen_as
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.fields import Config
+from ntkcond.settings.memory import FILTER, FLOAT64, INTERPRETER, TORCH
+from ntkcond.settings.step import DataSet, block
+from ntkcond.steps.spectrum import solver_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+largest = block
+
+MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
+ALONE = 4  # samples run alone in the same module
+
+
+def architectures(config: Config) -> list[str]:
+    return [*config.architectures.names, *config.architectures.own]
+
+
+def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
+    for name in architectures(data.config):
+        if name not in ON_IMAGES or data.shape:
+            yield {"architecture": name}
+
+
+def files(data: DataSet, architecture: str) -> dict[str, str]:
+    modules = data.config.architectures.own
+    return {"file": modules[architecture]} if architecture in modules else {}
+
+
+def settings(data: DataSet, architecture: str) -> dict:
+    chosen = data.config.architectures
+    return {
+        "architecture": architecture,
+        **{key: getattr(chosen, key) for key in ("activations", "depths", "width", "seeds")},
+        "block": data.experiment.block,
+        "blocks": chosen.blocks,
+        **({"shape": list(data.shape)} if data.shape else {}),
+        **({"bias": chosen.bias} if architecture == "biases" else {}),
+    }
+
+
+def sizes(data: DataSet, architecture: str) -> dict:
+    assert data.features
+    channels, pixels = seen_as(architecture, data.shape, data.features)
+    return {"features": channels, "pixels": pixels}
+
+
+def need(block: int, samples: int, features: int, depth: int, width: int, pixels: int) -> Need:
+    """Gradients of a block, in parts if they are many; of a few samples; an NTK's spectrum."""
+    size, positions = (FILTER if pixels else 1), max(1, pixels)
+    weights = (width * features + depth * width**2) * size
+    activations = (4 * depth + size) * width * positions
+    gradients = min(MODULE, FLOAT64 * block * (activations + weights))
+    alone = FLOAT64 * ALONE * (activations + 2 * weights)
+    total = INTERPRETER + TORCH + gradients + alone + FLOAT64 * 3 * weights
+    total += solver_bytes(block) + 2 * FLOAT64 * samples * features * positions
+    what = f"the NTK of {block} samples at depth {depth}, width {width}, as a torch module"
+    return Need(what, total, "Lower block or architectures.width in the config")
 
 
 def main(arguments: Namespace) -> None:
     """Writes a table, each column an array (rows,): activation, depth, width, n, seed, block;
     kappa, kappa_lower, verdict, grade, lambda_max, lambda_min; min_angle_deg among the samples of
     the block; weights, their number."""
+    import torch
+
+    from ntkcond.networks.modules import builder, builder_of_file, drawn
+
     a = arguments
     device = resolve_device(a.device)
     use_threads(a.threads)
@@ -72,6 +134,8 @@ def main(arguments: Namespace) -> None:
 
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
+    from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
+
     ntk = kernel(module, samples)
     spectrum = condition_number(ntk)
     flat = samples.numpy().reshape(len(samples), -1)
@@ -86,18 +150,12 @@ def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
     }  # fmt: skip
 
 
+OPTIONS = command.parser(__doc__)
+OPTIONS.add_inputs("dataset")
+OPTIONS.add_inputs("file", optional=True)
+OPTIONS.add_settings("architecture", "activations", "depths", "width", "seeds", "block", "blocks")
+OPTIONS.add_settings("bias", "shape", optional=True)
+command.add_computing(OPTIONS)
+
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    options.add_argument("--architecture", required=True, help="its name")
-    options.add_input("--file", help="a Python file with network(shape, depth, width, activation)")
-    options.add_argument("--activations", type=lambda text: text.split(","), required=True)
-    options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument("--width", type=command.at_least(1), required=True)
-    options.add_argument("--bias", type=float, help="β, of biases alone")
-    options.add_argument("--shape", type=command.whole_numbers, help="of a sample, such as 1,8,8")
-    options.add_argument("--block", type=command.count_or_all, required=True)
-    options.add_argument("--blocks", type=command.at_least(1), required=True, help="at most")
-    options.add_argument("--seeds", type=command.whole_numbers, required=True)
-    command.add_computing(options)
-    command.run(main, options)
+    command.run(main, OPTIONS)

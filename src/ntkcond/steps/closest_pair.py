@@ -6,14 +6,31 @@ import numpy as np
 
 from ntkcond.arrays.backend import put
 from ntkcond.datasets.duplicates import distinct_rows
-from ntkcond.jobs.closest_pair import need
 from ntkcond.ntk.closest_pair import closest_gradients
-from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.memory import FLOAT32, FLOAT64, INTERPRETER, factors_bytes
+from ntkcond.settings.step import network_settings, networks
 from ntkcond.steps import network_options
+
+settings, jobs = network_settings, networks
+
+# Of each gradient in `ntkcond.ntk.closest_pair`: in 64, 256 and 512 directions, and 64 products; in
+# how many directions all pairs are compared.
+COORDINATES, COMPARED = 65 + 257 + 513 + 64, 65
+PAIR_TILES = 6 * FLOAT64 * 1024**2  # in the same module
+
+
+def need(samples: int, features: int, depth: int, width: int) -> Need:
+    """The factors of all samples, float32 coordinates, a few tiles."""
+    what = f"the closest pair among {samples} samples at depth {depth}, width {width}"
+    coordinates = FLOAT32 * samples * COORDINATES + PAIR_TILES
+    computing = factors_bytes(samples, features, depth, width) + coordinates
+    return Need(what, INTERPRETER + computing, "Lower samples or width in the config")
 
 
 def main(arguments: Namespace) -> None:
@@ -51,6 +68,7 @@ def main(arguments: Namespace) -> None:
         )  # fmt: skip
 
 
+OPTIONS = network_options.parser(__doc__)
+
 if __name__ == "__main__":
-    options = network_options.parser(__doc__)
-    command.run(main, options)
+    command.run(main, OPTIONS)

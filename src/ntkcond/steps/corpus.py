@@ -4,16 +4,37 @@ Downloads the corpus first if it is not in data_dir.
 """
 
 import importlib
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 
+from ntkcond.datasets.registry import SOURCES
 from ntkcond.datasets.speech import corpus
 from ntkcond.datasets.speech.subsets import SUBSETS
-from ntkcond.run import command
 from ntkcond.run.files import write_hdf5
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.step import DataSet
+
+gpu = False
+
+
+def serves(data: DataSet) -> bool:
+    return SOURCES[data.settings["source"]].corpus
+
+
+def settings(data: DataSet) -> dict:
+    return {"subset": data.settings["subset"]}
+
+
+def largest(data: DataSet) -> int:
+    return 0  # one process reads the headers alone
+
+
+def folder(data: DataSet) -> str:
+    """The corpus, below the folder of raw files."""
+    return f"{corpus.FOLDER}/{data.settings['subset']}"
 
 
 def main(arguments: Namespace) -> None:
@@ -74,15 +95,10 @@ def description(subset: str, utterances: int, speakers: int, hours: float) -> st
     )
 
 
-def options() -> ArgumentParser:
-    """The step's command line."""
-    options = command.parser(__doc__)
-    options.add_argument("--subset", required=True, help="such as train-clean-100")
-    options.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
-    options.add_unrecorded("--threads", type=int, help="unused: headers are short")
-    command.add_mirrors(options)
-    return options
-
+OPTIONS = command.parser(__doc__)
+OPTIONS.add_settings("subset")
+OPTIONS.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
+command.add_mirrors(OPTIONS)
 
 if __name__ == "__main__":
-    command.run(main, options())
+    command.run(main, OPTIONS)

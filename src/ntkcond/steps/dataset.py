@@ -6,8 +6,43 @@ from argparse import Namespace
 from pathlib import Path
 
 from ntkcond.datasets import registry, samples
-from ntkcond.run import command
+from ntkcond.datasets.registry import SOURCES, module_name
 from ntkcond.run.files import write_hdf5
+from ntkcond.run.need import Need
+from ntkcond.settings import command
+from ntkcond.settings.memory import FLOAT64, INTERPRETER, TORCH
+from ntkcond.settings.step import DataSet
+
+gpu = False
+
+# A user's own files. They enter by content: Snakemake looks at it only if their dates are newer
+# than that of the result, and a copy may well be older.
+FILES = ("file", "labels")
+
+
+def settings(data: DataSet) -> dict:
+    return {key: data.settings[key] for key in data.settings if key not in (*FILES, "mirrors")}
+
+
+def files(data: DataSet) -> dict[str, str]:
+    return {key: data.settings[key] for key in FILES if key in data.settings}
+
+
+def chosen(data: DataSet) -> tuple[str, ...]:
+    return (module_name(data.settings["source"]),)
+
+
+def largest(data: DataSet) -> int | None:
+    return None if SOURCES[data.settings["source"]].corpus else 0  # all cores decode audio
+
+
+def sizes(data: DataSet) -> dict:
+    return {"available": SOURCES[data.settings["source"]].samples or data.samples}
+
+
+def need(available: int, features: int) -> Need:
+    """All available samples are read and some are chosen and scaled: a few copies."""
+    return Need("samples", INTERPRETER + TORCH + 4 * FLOAT64 * available * features)
 
 
 def main(arguments: Namespace) -> None:
@@ -43,34 +78,18 @@ def choose(a: Namespace) -> samples.Samples:
     raw = reader.load(a.data_dir, vars(a))
     if a.hold_out:
         raw = samples.hold_out(raw, a.hold_out, a.seed)
-    return samples.choose(raw, a.samples, a.seed, a.scale)
+    return samples.choose(raw, a.samples, a.seed, a.scale and tuple(a.scale))
 
 
-def interval(text: str) -> tuple[float, float]:
-    """Two numbers: -1,1."""
-    low, high = text.split(",")
-    return float(low), float(high)
-
+OPTIONS = command.parser(__doc__)
+OPTIONS.add_argument("--source", required=True, choices=registry.SOURCES)
+OPTIONS.add_inputs("file", "corpus", "labels", optional=True)
+OPTIONS.add_settings("samples", default="all")
+OPTIONS.add_settings("seed", default=0)
+OPTIONS.add_settings("scale", "unit_norm", "distinct", "features", "hold_out", optional=True)
+OPTIONS.add_settings("subset", "mel", "splice", "normalise", "bad_utterances", optional=True)
+OPTIONS.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
+OPTIONS.add_unrecorded("--threads", type=int, default=1)
 
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_argument("--source", required=True, choices=registry.SOURCES)
-    options.add_unrecorded("--data-dir", type=Path, default=Path("data"), help="raw files")
-    options.add_argument("--samples", type=command.count_or_all, default="all", help="or all")
-    options.add_argument("--seed", type=int, default=0, help="of the order and choice of samples")
-    options.add_argument("--scale", type=interval, metavar="LOW,HIGH", help="such as --scale=-1,1")
-    options.add_argument("--unit-norm", type=command.truth, help="divide each sample by its norm")
-    options.add_argument("--distinct", type=command.truth, help="leave out repeats and zeros")
-    options.add_argument("--features", type=int, help="dimension of the inputs")
-    options.add_argument("--hold-out", type=int, help="samples to set aside as a test split")
-    options.add_input("--file", help="custom: .npy, .npz or .h5")
-    # for a corpus of speech
-    options.add_input("--corpus", help="results/corpora/*.h5, its files")
-    options.add_input("--labels", help="phone labels; default: the speaker")
-    options.add_argument("--subset", help="such as train-clean-100")
-    options.add_argument("--mel", type=command.at_least(1), help="filters of the filterbank")
-    options.add_argument("--splice", type=command.at_least(1), help="frames in a sample")
-    options.add_argument("--normalise", choices=["utterance", "speaker", "global", "none"])
-    options.add_argument("--bad-utterances", choices=["refuse", "skip"], help="default: refuse")
-    options.add_unrecorded("--threads", type=command.at_least(1), default=1)
-    command.run(main, options, chosen=lambda a: [registry.module_name(a.source)])
+    command.run(main, OPTIONS, chosen=lambda a: [registry.module_name(a.source)])

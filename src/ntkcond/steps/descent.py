@@ -11,7 +11,6 @@ import numpy as np
 
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.duplicates import distinct_rows
-from ntkcond.jobs.descent import need
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.empirical import empirical_ntk
@@ -19,15 +18,45 @@ from ntkcond.ntk.labels import alignment
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import layer_gradients_with_error
 from ntkcond.ntk.spectrum import spectrum
-from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.fields import Training, names_of
+from ntkcond.settings.memory import FLOAT64
+from ntkcond.settings.step import DataSet, block
 from ntkcond.steps import network_options
+from ntkcond.steps.kernel import need_of_one
 from ntkcond.training import descent, evolution
 from ntkcond.training.descent import State
 from ntkcond.training.evolution import Modes
+
+largest = block
+
+WATCHED = 11  # NTKs in the course of a descent: `ntkcond.training.evolution.watched`
+
+
+def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
+    """At the data set's width; with descent/widths also at those of fig_evolution."""
+    more = data.config.descent.widths if which else ()
+    return [{"width": str(width)} for width in sorted({data.experiment.width, *more})]
+
+
+def settings(data: DataSet, width: str) -> dict:
+    """At widths of fig_evolution alone: the learning rate of each depth alone."""
+    values = {key: value for key, value in vars(data.config.descent).items() if key != "widths"}
+    values |= {key: value for key, value in vars(data.network).items() if key in names_of(Training)}
+    rules = ["common", "own"] if int(width) == data.experiment.width else ["own"]
+    return {**values, "block": data.experiment.block, "width": int(width), "rules": rules}
+
+
+def need(block: int, features: int, depth: int, width: int) -> Need:
+    """An NTK at the start and one on the way, with their eigenvectors."""
+    ntk = need_of_one(block, block, features, depth, width)
+    return ntk._replace(bytes=ntk.bytes + 6 * FLOAT64 * block**2)
+
 
 ON_THE_WAY = ("change", "alignment", "min_angle_deg", "kappa", "kappa_lower", "verdict")
 
@@ -162,13 +191,8 @@ def _rows(part: Array | None, index: np.ndarray) -> Array | None:
     return None if part is None else part[put(index, part.device)]
 
 
+OPTIONS = network_options.parser(__doc__, without={"depth", *network_options.NTK_ONLY})
+OPTIONS.add_settings("depths", "rules", "block", "steps")
+
 if __name__ == "__main__":
-    options = network_options.parser(__doc__, without={"depth", *network_options.NTK_ONLY})
-    options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument(
-        "--rules", type=lambda text: text.split(","), required=True,
-        help="of the learning rate: common (one for all depths), own (1/λ_max of each), or both",
-    )  # fmt: skip
-    options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
-    options.add_argument("--steps", type=command.at_least(1), required=True)
-    command.run(main, options)
+    command.run(main, OPTIONS)

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from ntkcond.datasets import registry
 from ntkcond.datasets.torchvision_data import fetch
-from ntkcond.run import command
+from ntkcond.settings import command
 
 
 def main(arguments: Namespace) -> None:

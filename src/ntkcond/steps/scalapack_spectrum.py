@@ -5,6 +5,7 @@ moved. Rank 0 leads: Lanczos, the bound, the verdict and the file are those of `
 """
 
 import functools
+import math
 from argparse import Namespace
 from operator import attrgetter
 from typing import Any
@@ -14,15 +15,91 @@ import numpy as np
 
 from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, LocalTiles
 from ntkcond.datasets.blocks import blocks_of
-from ntkcond.jobs.scalapack_spectrum import grid, need, require_ranks
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
 from ntkcond.ntk.rounding import KernelError, gradients_with_error
 from ntkcond.ntk.spectrum import Spectrum
-from ntkcond.run import command, ranks
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
+from ntkcond.run.need import Need
 from ntkcond.run.progress import log, progress, timed
+from ntkcond.run.ranks import SET_UP, joined, require_memory_of, start
+from ntkcond.settings import command
+from ntkcond.settings.memory import FLOAT64, INTERPRETER, errors_bytes, factors_bytes
+from ntkcond.settings.step import DataSet
 from ntkcond.steps import network_options, spectra
+from ntkcond.steps import spectrum as local
+
+mpi, gpu = True, False
+
+TILE = 128  # of `ntkcond.arrays.block_cyclic`
+RANK = 100_000_000  # more of a rank than of INTERPRETER: MPI, ScaLAPACK and their buffers
+INDEX_LIMIT = 2**31 - 1  # entries of a rank: ScaLAPACK counts them in 32 bits
+
+
+def serves(data: DataSet) -> bool:
+    return data.engine.engine == "scalapack"
+
+
+def settings(data: DataSet, network: str, depth: str) -> dict:
+    return local.settings(data, network, depth)
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """Rows and columns of so many MPI ranks, as square as they can be."""
+    rows = max(row for row in range(1, math.isqrt(ranks) + 1) if ranks % row == 0)
+    return rows, ranks // rows
+
+
+def entries_of_rank(block: int, ranks: int) -> int:
+    """Entries of an NTK that a rank has at most."""
+    rows, columns = grid(ranks)
+    return _share(block, rows) * _share(block, columns)
+
+
+def least_ranks(block: int, ranks: int = 1) -> int:
+    """How many ScaLAPACK needs, from so many on. A larger prime may not do: all are in one row."""
+    ranks = max(ranks, block**2 // INDEX_LIMIT)
+    while entries_of_rank(block, ranks) > INDEX_LIMIT:
+        ranks += 1
+    return ranks
+
+
+def require_ranks(ranks: int, block: int) -> None:
+    """Raises UserError if one would have more than ScaLAPACK can count; it names enough ranks."""
+    if entries_of_rank(block, ranks) > INDEX_LIMIT:
+        raise UserError(
+            f"ranks: {ranks} {'is' if ranks == 1 else 'are'} too few for an NTK of {block} samples."
+            " ScaLAPACK numbers the entries of a rank by 32 bits. Set ranks to"
+            f" {least_ranks(block, ranks + 1)}"
+        )
+
+
+def need(
+    block: int, features: int, depth: int, width: int, ranks: int, linear: bool = False
+) -> Need:
+    """All ranks together: on each its entries, and the factors of their rows and columns; on
+    rank 0 Lanczos' vectors, a linear network's samples, and before, all of them for comparison."""
+    rows, columns = (_share(block, count) for count in grid(ranks))
+    hidden = 0 if linear else depth
+    factors = sum(factors_bytes(n, features, hidden, width) for n in (rows, columns))
+    share = math.ceil(block / ranks)
+    errors = factors_bytes(share, features, hidden, width)
+    errors += errors_bytes(share, features, depth, width)
+    factors = max(factors, errors)
+    started = ranks * (INTERPRETER + RANK)
+    leading = 30 * FLOAT64 * block + (4 * FLOAT64 * block * features if linear else 0)
+    computing = ranks * (FLOAT64 * rows * columns + factors) + leading
+    comparing = 5 * FLOAT64 * block * features
+    what = f"the spectrum of an NTK of {block} samples on {ranks} ranks"
+    hint = "Lower block in the config, or use more machines"
+    return Need(what, started + max(computing, comparing), hint)
+
+
+def _share(n: int, among: int) -> int:
+    """How many of n rows or columns the first of so many has, which has most."""
+    tiles, rest = divmod(n, TILE)
+    left, extra = divmod(tiles, among)
+    return left * TILE + (TILE if extra else rest)
 
 
 class Job:
@@ -35,14 +112,12 @@ class Job:
         self.n, self.blocks = blocks_of(samples, a.block, a.dataset.stem)
         require_ranks(comm.size, self.n)
         sizes = self.n, features, self.network.depth, self.network.width
-        ranks.require_memory_of(need(*sizes, comm.size, self.network.is_linear), comm)
+        require_memory_of(need(*sizes, comm.size, self.network.is_linear), comm)
         try:
             self.grid = Grid(comm, *grid(comm.size))
         except (OSError, AttributeError) as error:  # the last of a library without all of it
             why = " ".join(str(error).split())
-            raise UserError(
-                f"engine: scalapack finds no ScaLAPACK. {why}. {ranks.SET_UP}"
-            ) from None
+            raise UserError(f"engine: scalapack finds no ScaLAPACK. {why}. {SET_UP}") from None
         self.tiles: LocalTiles | None = None
 
     def together(self, name: str, *arguments: object) -> Any:
@@ -134,9 +209,9 @@ def main(arguments: Namespace) -> None:
     if not a.as_rank:
         with read_hdf5(a.dataset):  # compares it with its checksum, once for all ranks
             pass
-        ranks.start(a.mpi, a.ranks, a.threads or a.ranks, a.record)
+        start(a.mpi, a.ranks, a.threads or a.ranks, a.record)
         return
-    comm, a.record = ranks.joined(a.ranks, a.threads)
+    comm, a.record = joined(a.ranks, a.threads)
     with h5py.File(a.dataset) as file:
         job = Job(a, comm, file["x"])
         if comm.rank:
@@ -148,11 +223,12 @@ def main(arguments: Namespace) -> None:
         log.info("peak memory of a rank: %.0f to %.0f MB", min(peaks), max(peaks))
 
 
+OPTIONS = network_options.parser(__doc__, without=["device"])
+OPTIONS.add_settings("block")
+OPTIONS.add_settings("prove_smallest", optional=True)
+OPTIONS.add_unrecorded("--ranks", type=int, required=True, help="MPI's")
+OPTIONS.add_unrecorded("--mpi", default="mpirun", help="starts them: mpirun, srun …")
+OPTIONS.add_unrecorded("--as-rank", action="store_true", help="as one of them")
+
 if __name__ == "__main__":
-    options = network_options.parser(__doc__, without=["device"])
-    options.add_argument("--block", type=command.count_or_all, required=True, help="or all")
-    spectra.add_proof(options)
-    options.add_unrecorded("--ranks", type=command.at_least(1), required=True, help="MPI's")
-    options.add_unrecorded("--mpi", default="mpirun", help="starts them: mpirun, srun …")
-    options.add_unrecorded("--as-rank", action="store_true", help="as one of them")
-    command.run(main, options)
+    command.run(main, OPTIONS)

@@ -3,32 +3,76 @@
 Resumes from a killed run's checkpoint, and ends with the same numbers.
 """
 
-import time
+from __future__ import annotations
+
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from ntkcond.arrays import cuda
-from ntkcond.jobs.sgd import need
 from ntkcond.networks.mlp import MLP
-from ntkcond.run import command
-from ntkcond.run.errors import UserError
-from ntkcond.run.files import read_hdf5, write_hdf5
+from ntkcond.run.files import write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
 from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.memory import FLOAT32, FLOAT64, INTERPRETER, TORCH
+from ntkcond.settings.step import DataSet
 from ntkcond.steps import network_options, training_task
-from ntkcond.training import sgd
 from ntkcond.training.history import MEASURES, History
-from ntkcond.training.sgd import Model, Run, Task
+
+if TYPE_CHECKING:
+    import torch
+
+    from ntkcond.training.sgd import Task
+
+TEST_ROWS = 2000  # test samples that pass through the networks at once
+
+
+def jobs(data: DataSet, which: str = "") -> list[dict[str, str]]:
+    return [{"depth": str(depth)} for depth in data.training.depths]
+
+
+def settings(data: DataSet, depth: str) -> dict:
+    values = {key: value for key, value in vars(data.training).items() if key != "depths"}
+    rates = data.training.learning_rates
+    chosen = rates[int(depth)] if isinstance(rates, Mapping) else rates
+    return {"depth": int(depth), **values, "learning_rates": chosen}
+
+
+def need(
+    samples: int, features: int, test_samples: int, depth: int, width: int, batch: int,
+    together: int = 1,
+) -> Need:  # fmt: skip
+    """All samples, twice while they are read; of each network weights, in float64 at first, a
+    batch's activations and slopes, and a few layers of test samples."""
+    weights = width * features + depth * width**2  # at most as many outputs as neurons
+    per_batch = batch * (2 * features + (2 * depth + 4) * width)
+    per_run = FLOAT32 * (per_batch + 4 * TEST_ROWS * width) + (FLOAT32 + 2 * FLOAT64) * weights
+    read = 2 * FLOAT32 * (samples + test_samples) * features
+    return Need(
+        f"training {together} networks of depth {depth}, width {width} on {samples} samples",
+        INTERPRETER + TORCH + read + together * per_run,
+        "Lower samples, batch or width in the config",
+    )
+
+
+def side_by_side(data: DataSet) -> int:
+    """All jobs of figure 3."""
+    return sum(len(jobs(data.other(name))) for name in data.config.figures["fig3"])
 
 
 def main(arguments: Namespace) -> None:
     """Writes `ntkcond.training.history.MEASURES`, (seeds, learning_rates, epochs) float64 each, and
     diverged_epoch and stopped_epoch, (seeds, learning_rates) int64
     (`ntkcond.training.history.History`)."""
+    import torch
+
+    from ntkcond.arrays import cuda
+    from ntkcond.steps.checkpoint import Checkpoint
+    from ntkcond.training import sgd
+
     a = arguments
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
@@ -37,8 +81,8 @@ def main(arguments: Namespace) -> None:
     samples, features = task.x.shape
     tests = 0 if task.x_test is None else len(task.x_test)
     network = network_options.network(a)
-    model = Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
-    runs = [Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
+    model = sgd.Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
+    runs = [sgd.Run(seed, rate) for seed in a.seeds for rate in a.learning_rates]
     together = runs_together(network, a.batch, task, len(runs), device)
     history = History(len(runs), a.epochs, a.stop_below)
     checkpoint = Checkpoint(a, history, device, together)
@@ -71,6 +115,7 @@ def main(arguments: Namespace) -> None:
         (history.stopped_epoch > 0).sum(), ran, seconds,
         ran * sum(flops) / seconds / 1e9,
     )  # fmt: skip
+    device_name = cuda.name_of(device) if device.type == "cuda" else device.type
     with write_hdf5(a.output, a.record) as file:
         grid = (len(a.seeds), len(a.learning_rates))
         for name in MEASURES:
@@ -84,15 +129,10 @@ def main(arguments: Namespace) -> None:
             stop_below=a.stop_below, tf32=a.tf32,
             samples=samples, features=features, test_samples=tests,
             flops_per_epoch=flops[0], test_flops_per_epoch=flops[1], flops=ran * sum(flops),
-            wall_s=seconds, device=device_name(device), threads=torch.get_num_threads(),
+            wall_s=seconds, device=device_name, threads=torch.get_num_threads(),
             together=together,
         )  # fmt: skip
     checkpoint.path.unlink(missing_ok=True)
-
-
-def device_name(device: torch.device) -> str:
-    """cpu, or what the GPU calls itself."""
-    return cuda.name_of(device) if device.type == "cuda" else device.type
 
 
 def runs_together(network: MLP, batch: int, task: Task, runs: int, device: torch.device) -> int:
@@ -106,90 +146,18 @@ def runs_together(network: MLP, batch: int, task: Task, runs: int, device: torch
     require_memory(needed(1), device)
     if device.type == "cpu":
         return 1
+    from ntkcond.arrays import cuda
+
     # of all memory, not of what is free now: a resumed run has to find the same number
     half = cuda.total_memory(device) / 2
     return next(count for count in range(runs, 0, -1) if count == 1 or needed(count).bytes < half)
 
 
-class Checkpoint:
-    """What a run needs to resume, beside the output: what was measured so far, and the weights
-    of the runs in training after `epoch` epochs, the first of them the `first` of all.
-
-    One of other settings, data, code, versions of packages or kind of device is not used.
-    """
-
-    def __init__(self, a: Namespace, history: History, device: torch.device, together: int) -> None:
-        self.path = a.output.with_suffix(".checkpoint.h5")
-        self.seconds = 60 * a.checkpoint_minutes
-        self.history = history
-        self.first = self.epoch = 0
-        self.weights: list[np.ndarray] = []
-        self.identity = repr([a.record, device.type, together])
-        self.saved = time.monotonic()
-        if self.path.is_file():
-            self._load()
-
-    def _load(self) -> None:
-        """All of it at once: another process may put a newer one in its place."""
-        try:
-            with read_hdf5(self.path) as file:
-                if file.attrs["identity"] != self.identity:
-                    command.log.warning("%s is of other settings or code: not used", self.path)
-                    return
-                measures = {name: file[name][:] for name in self.history.measures}
-                diverged = file["diverged_epoch"][:]
-                weights = [file[f"weights/{i + 1}"][:] for i in range(len(file["weights"]))]
-                first, epoch = int(file.attrs["first"]), int(file.attrs["epoch"])
-                threads = int(file.attrs["threads"])
-        except (UserError, OSError, KeyError) as error:
-            command.log.warning("%s cannot be read (%s): training starts anew", self.path, error)
-            return
-        if threads != torch.get_num_threads():
-            command.log.warning(
-                "%s was begun with %d threads, not %d: rounding may differ",
-                self.path, threads, torch.get_num_threads(),
-            )  # fmt: skip
-        self.history.measures.update(measures)
-        self.history.diverged_epoch[:] = diverged
-        self.weights, self.first, self.epoch = weights, first, epoch
-        command.log.info("resumes from %s: run %d, epoch %d", self.path, first + 1, epoch)
-
-    def restore(self, weights: list[torch.Tensor], first: int) -> int:
-        """Fills in the weights of the runs from `first` on if they had begun; the epochs they have
-        been through."""
-        if not self.epoch or first != self.first:
-            return 0
-        for w, saved in zip(weights, self.weights, strict=True):
-            w.copy_(torch.from_numpy(saved))
-        self.weights = []
-        return self.epoch
-
-    def save_if_due(self, weights: list[torch.Tensor], first: int, epoch: int) -> None:
-        """Saves when the last time is long enough ago."""
-        if time.monotonic() - self.saved < self.seconds:
-            return
-        with write_hdf5(self.path) as file:
-            file.attrs.update(identity=self.identity, first=first, epoch=epoch)
-            file.attrs["threads"] = torch.get_num_threads()
-            for name, values in self.history.measures.items():
-                file[name] = values
-            file["diverged_epoch"] = self.history.diverged_epoch
-            for layer, w in enumerate(weights, start=1):
-                file[f"weights/{layer}"] = w.cpu().numpy()
-        self.saved = time.monotonic()
-
+OPTIONS = network_options.parser(__doc__, without=network_options.NTK_ONLY)
+OPTIONS.add_settings(
+    "convention", "loss", "learning_rates", "batch", "epochs", "stop_below", "tf32"
+)
+OPTIONS.add_unrecorded("--checkpoint-minutes", type=float, default=5, help="0: each epoch")
 
 if __name__ == "__main__":
-    options = network_options.parser(__doc__, without=network_options.NTK_ONLY)
-    options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
-    options.add_argument("--loss", required=True, choices=sgd.LOSSES)
-    options.add_argument("--learning-rates", type=training_task.numbers, required=True)
-    options.add_argument("--batch", type=command.at_least(1), required=True)
-    options.add_argument("--epochs", type=command.at_least(1), required=True)
-    options.add_argument(
-        "--stop-below", type=command.at_least(0.0), required=True,
-        help="training loss at which a run ends; 0: none",
-    )  # fmt: skip
-    options.add_argument("--tf32", type=command.truth, required=True, help="true: TF32 on a GPU")
-    options.add_unrecorded("--checkpoint-minutes", type=float, default=5, help="0: each epoch")
-    command.run(main, options)
+    command.run(main, OPTIONS)

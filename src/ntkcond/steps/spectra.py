@@ -21,17 +21,8 @@ from ntkcond.ntk.spectrum import (
     with_norm,
     with_proof,
 )
-from ntkcond.run import command
-from ntkcond.run.command import StepParser
 from ntkcond.run.files import write_hdf5
 from ntkcond.steps import network_options
-
-
-def add_proof(options: StepParser) -> None:
-    """--prove-smallest"""
-    options.add_argument(
-        "--prove-smallest", type=command.truth, help="by a second factor: no eigenvalue is below"
-    )
 
 
 def records(

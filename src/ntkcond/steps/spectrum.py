@@ -7,16 +7,55 @@ import numpy as np
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.arrays.half import read_half
 from ntkcond.arrays.symmetric import Symmetric
-from ntkcond.jobs.spectrum import need
 from ntkcond.ntk.empirical import ntk_product
 from ntkcond.ntk.rounding import KernelError
 from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, Spectrum
-from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress, timed
+from ntkcond.settings import command
+from ntkcond.settings.memory import BY_HALF_FROM, FLOAT64, INTERPRETER, PANEL, factors_bytes
+from ntkcond.settings.step import DataSet, block, network_settings, networks
 from ntkcond.steps import kernel_errors, network_options, spectra
+
+jobs, largest = networks, block
+
+KERNEL = "ntkcond.steps.kernel:main"
+PRODUCT_ROWS = 4096  # samples at once in `ntkcond.ntk.empirical.ntk_product`
+
+
+def serves(data: DataSet) -> bool:
+    return data.engine.engine == "local"
+
+
+def settings(data: DataSet, network: str, depth: str) -> dict:
+    values = {**network_settings(data, network, depth), "block": data.experiment.block}
+    return {**values, **({"prove_smallest": True} if data.experiment.prove_smallest else {})}
+
+
+def chosen(data: DataSet) -> tuple[str, ...]:
+    """A spectrum also says what its kernel was made with, which keep_kernels: false deletes."""
+    return (KERNEL,)
+
+
+def solver_bytes(n: int) -> int:
+    """A small kernel and two copies; half of a large one, a panel's product, a band, vectors."""
+    if n < BY_HALF_FROM:
+        return FLOAT64 * 3 * n**2
+    return FLOAT64 * (n * (n + PANEL) // 2 + PANEL * n + 4 * PANEL**2 + 30 * n)
+
+
+def need(block: int, samples: int, features: int, depth: int, width: int) -> Need:
+    """Eigenvalues of a kernel that is read from its file; then, of a large one, the residual."""
+    computing = solver_bytes(block) + FLOAT64 * (samples + block) * features
+    if block >= BY_HALF_FROM:
+        weights = width * features + depth * width**2
+        residual = factors_bytes(min(block, PRODUCT_ROWS), features, depth, width) + 16 * weights
+        computing = max(computing, residual + FLOAT64 * (samples + block) * features)
+    what = f"the spectrum of an NTK of {block} samples"
+    return Need(what, INTERPRETER + computing, "Lower block in the config")
 
 
 def main(arguments: Namespace) -> None:
@@ -65,8 +104,10 @@ def main(arguments: Namespace) -> None:
     spectra.write(a, records, n, *x.shape)
 
 
+OPTIONS = network_options.parser(__doc__)
+OPTIONS.add_inputs("kernel")
+OPTIONS.add_settings("block")
+OPTIONS.add_settings("prove_smallest", optional=True)
+
 if __name__ == "__main__":
-    options = network_options.parser(__doc__)
-    options.add_input("--kernel", required=True, help="results/kernels/…/*.h5")
-    spectra.add_proof(options)
-    command.run(main, options)
+    command.run(main, OPTIONS, chosen=lambda a: [KERNEL])

@@ -1,29 +1,89 @@
 """How fast many networks of a width train, and their NTKs at the start:
 results/speed/{dataset}/{loss}/width{width}.h5."""
 
+from __future__ import annotations
+
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-import torch
 
 from ntkcond.arrays.backend import put, to_numpy
-from ntkcond.jobs.speed import need
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.predictors import class_columns, predictors
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF, gradients_with_error
 from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, spectrum
-from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.fields import Config, SpeedOnLoss, set_values
+from ntkcond.settings.memory import FLOAT64, INTERPRETER
+from ntkcond.settings.step import DataSet
 from ntkcond.steps import network_options, training_task
-from ntkcond.training import sgd
+from ntkcond.steps.kernel import need_of_one
+from ntkcond.steps.sgd import need as training_need
 from ntkcond.training.history import History
-from ntkcond.training.sgd import Model, Run, Task
+
+if TYPE_CHECKING:
+    import torch
+
+    from ntkcond.training.sgd import Model, Run, Task
+
+
+def losses(config: Config) -> dict[str, SpeedOnLoss]:
+    """Those that networks of fig_speed are trained on."""
+    values = set_values(config.speed)
+    return {key: values[key] for key in values if isinstance(values[key], SpeedOnLoss)}
+
+
+def jobs(data: DataSet, which: str) -> list[dict[str, str]]:
+    widths = data.config.speed.widths
+    return [{"loss": loss, "width": str(m)} for loss in losses(data.config) for m in widths]
+
+
+def settings(data: DataSet, loss: str, width: str) -> dict:
+    """Thresholds in descending order."""
+    chosen, others = losses(data.config), {"widths", *losses(data.config)}
+    return {
+        **{key: value for key, value in set_values(data.config.speed).items() if key not in others},
+        "learning_rates": sorted(map(float, chosen[loss].learning_rates)),
+        "thresholds": sorted(map(float, chosen[loss].thresholds), reverse=True),
+        "convention": data.training.convention,
+        "bias": data.training.bias,
+        "block": data.experiment.block,
+        "loss": loss,
+        "width": int(width),
+    }
+
+
+def largest(data: DataSet, **wildcards: str) -> int | None:
+    """Those that it trains on."""
+    samples = data.config.speed.samples
+    if not isinstance(samples, int):
+        return data.samples
+    return samples if data.samples is None else min(data.samples, samples)
+
+
+def sizes(data: DataSet, loss: str, width: str) -> dict:
+    trained = largest(data)
+    assert trained and data.block
+    return {"samples": trained, "block": min(data.block, trained)}
+
+
+def need(
+    block: int, samples: int, features: int, depth: int, width: int, batch: int, seeds: int
+) -> Need:
+    """Training of all seeds together; NTKs before it, with their eigenvectors."""
+    ntk = need_of_one(block, samples, features, depth, width).bytes + 6 * FLOAT64 * block**2
+    training = training_need(samples, features, 0, depth, width, batch, seeds)
+    return training._replace(bytes=training.bytes + ntk - INTERPRETER)
+
 
 OF_SPECTRUM = ("kappa", "lambda_max", "lambda_min", "verdict")
 
@@ -41,6 +101,10 @@ def main(arguments: Namespace) -> None:
     (`ntkcond.training.sgd.scales`). --learning-rates are in units of n/λ_max, n = --block: what
     1/λ_max is for the sum of the losses is this for their mean. Where K vanishes they are 0.
     """
+    import torch
+
+    from ntkcond.training import sgd
+
     a = arguments
     device = torch.device(resolve_device(a.device))
     use_threads(a.threads)
@@ -66,7 +130,7 @@ def main(arguments: Namespace) -> None:
     networks = list(np.ndindex(shape[:2]))
     for i, j in progress(networks, len(networks), f"speed {a.dataset.stem} m={a.width}, {a.loss}"):
         network = network_options.network(a, activation=a.activations[i], depth=a.depths[j])
-        model = Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
+        model = sgd.Model(network, sgd.layer_factors(network, features, a.convention), a.loss)
         for k, seed in enumerate(a.seeds):
             record = _at_start(x, y, network, seed, a.convention, str(device))
             for name, value in record.items():
@@ -78,7 +142,7 @@ def main(arguments: Namespace) -> None:
         start_loss[i, j] = sgd.evaluate(initial, task.x, task.y, model)[0].cpu()
         for r in range(len(a.learning_rates)):
             weights = [w.clone() for w in initial]
-            runs = [Run(*run) for run in zip(a.seeds, rates[i, j, :, r], strict=True)]
+            runs = [sgd.Run(*run) for run in zip(a.seeds, rates[i, j, :, r], strict=True)]
             history = _train(task, model, weights, runs, a)
             train_loss[i, j, :, r] = history.measures["train_loss"]
             diverged[i, j, :, r] = history.diverged_epoch
@@ -101,6 +165,8 @@ def _at_start(
     x: np.ndarray, y: np.ndarray, network: MLP, seed: int, convention: str, device: str
 ) -> dict[str, float | str]:
     """Measures of the NTK of the samples x (n, d) float32 with the labels y (n, C)."""
+    from ntkcond.training import sgd
+
     features = x.shape[1]
     inside, outside = sgd.scales(network, features, convention)
     weights = network.initial_weights(seed, features, device)
@@ -120,6 +186,8 @@ def _train(
     task: Task, model: Model, weights: list[torch.Tensor], runs: list[Run], a: Namespace
 ) -> History:
     """Until all runs have ended, or through all epochs."""
+    from ntkcond.training import sgd
+
     history = History(len(runs), a.epochs, min(a.thresholds))
     for epoch in sgd.epochs(task, model, weights, runs, a.batch, range(1, a.epochs + 1)):
         history.record(slice(None), epoch)
@@ -128,22 +196,11 @@ def _train(
     return history
 
 
+OPTIONS = network_options.parser(
+    __doc__, without={"activation", "depth", *network_options.NTK_ONLY}
+)
+OPTIONS.add_settings("activations", "depths", "convention", "loss", "learning_rates", "thresholds")
+OPTIONS.add_settings("samples", "block", "batch", "epochs")
+
 if __name__ == "__main__":
-    options = network_options.parser(
-        __doc__, without={"activation", "depth", *network_options.NTK_ONLY}
-    )
-    options.add_argument("--activations", type=lambda text: text.split(","), required=True)
-    options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument("--convention", required=True, choices=sgd.CONVENTIONS)
-    options.add_argument("--loss", required=True, choices=sgd.LOSSES)
-    options.add_argument(
-        "--learning-rates", type=training_task.numbers, required=True, help="in units of n/λ_max"
-    )
-    options.add_argument(
-        "--thresholds", type=training_task.numbers, required=True, help="training losses"
-    )
-    options.add_argument("--samples", type=command.count_or_all, required=True)
-    options.add_argument("--block", type=command.count_or_all, required=True, help="n, or all")
-    options.add_argument("--batch", type=command.at_least(1), required=True)
-    options.add_argument("--epochs", type=command.at_least(1), required=True)
-    command.run(main, options)
+    command.run(main, OPTIONS)

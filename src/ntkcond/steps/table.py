@@ -12,24 +12,21 @@ import pandas as pd
 
 from ntkcond.artefacts import output
 from ntkcond.artefacts.registry import SPECS
-from ntkcond.run import command
 from ntkcond.run.files import csv_of, write_artefact
+from ntkcond.settings import command
 
 
 def main(arguments: Namespace) -> None:
-    """Writes --output, a row more for each data set that a figure lacks, and its provenance."""
+    """Writes --output and its provenance."""
     a = arguments
     module = importlib.import_module(f"ntkcond.artefacts.{a.artefact}")
     inputs = {name.replace("/", "_"): read(name, paths) for name, paths in (a.input or {}).items()}
-    numbers = module.table(**inputs, **(a.settings or {}))
-    if ".png" in SPECS[a.artefact].files:
-        numbers = output.with_missing(numbers, (a.about or {}).get("missing", []))
-    write_artefact({a.output: csv_of(numbers)}, a.record)
+    write_artefact({a.output: csv_of(module.table(**inputs, **(a.settings or {})))}, a.record)
 
 
 def read(name: str, paths: list[Path]) -> pd.DataFrame | list[Path]:
-    """Another artefact as a data frame of what it has; of other inputs the paths."""
-    return output.read(paths[0])[0] if name in SPECS else paths
+    """Another artefact as a data frame; of other inputs the paths."""
+    return output.read(paths[0]) if name in SPECS else paths
 
 
 class Inputs(argparse.Action):
@@ -41,10 +38,10 @@ class Inputs(argparse.Action):
         setattr(namespace, self.dest, {**earlier, name: [Path(path) for path in paths]})
 
 
+OPTIONS = command.parser(__doc__)
+OPTIONS.add_argument("--artefact", choices=SPECS, required=True, help=", ".join(SPECS))
+OPTIONS.add_inputs("input", action=Inputs, type=str, nargs="+", optional=True)
+command.add_values(OPTIONS, "settings", "about")
+
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_argument("--artefact", choices=SPECS, required=True, help=", ".join(SPECS))
-    options.add_input("--input", action=Inputs, type=str, nargs="+", metavar=("NAME", "FILE"))
-    command.add_values(options, "--settings", "as its SPEC names them")
-    command.add_values(options, "--about", "kept in the provenance")
-    command.run(main, options, chosen=lambda a: [f"ntkcond.artefacts.{a.artefact}:table"])
+    command.run(main, OPTIONS)

@@ -13,18 +13,49 @@ import h5py
 import numpy as np
 
 from ntkcond.datasets.duplicates import distinct_rows
-from ntkcond.jobs.variant import need
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.networks.zero_mean import less_its_mean
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import UNIT_ROUNDOFF, entry_error, infinite_width_ntk
 from ntkcond.ntk.linearised import linearised, mean_cosine, predicted_kappa
-from ntkcond.run import command
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, use_threads
+from ntkcond.run.need import Need
 from ntkcond.run.progress import progress
+from ntkcond.settings import command
+from ntkcond.settings.memory import FLOAT64, INTERPRETER, errors_bytes, factors_bytes
+from ntkcond.settings.step import DataSet
+
+gpu = False
+
+MOST = 4000  # samples, from which mean and covariance are taken
+
+
+def jobs(data: DataSet, which: str) -> Iterator[dict[str, str]]:
+    yield {}
+
+
+def settings(data: DataSet) -> dict:
+    """The settings of the other small kernels."""
+    sweeps = data.config.sweeps
+    width = data.experiment.width
+    return {"most": MOST, "width": width, "depths": sweeps.depths, "seeds": sweeps.seeds}
+
+
+def largest(data: DataSet) -> int:
+    """From which mean and covariance are taken, at most."""
+    return MOST
+
+
+def need(samples: int, features: int, depth: int, width: int) -> Need:
+    """The covariance and its eigenvectors; the NTK of fewer samples than features."""
+    n = min(features, samples, MOST)
+    computing = FLOAT64 * (3 * min(samples, MOST) * features + 4 * features**2 + 6 * n**2)
+    computing += factors_bytes(n, features, depth, width) + errors_bytes(n, features, depth, width)
+    return Need(f"NTKs of {n} samples", INTERPRETER + computing, "Lower the data set's features")
+
 
 SIZES = (0.1, 0.3, 0.6)  # n/d, d the number of directions that vary
 LEAST = 1e-3  # of the largest variance: directions below do not vary
@@ -126,12 +157,10 @@ def kappa(kernel: np.ndarray, error: float, smallest: int = 0, largest: int = -1
     return high / low if low * CERTAIN > lost else math.nan
 
 
+OPTIONS = command.parser(__doc__)
+OPTIONS.add_inputs("dataset")
+OPTIONS.add_settings("most", "depths", "width", "seeds")
+command.add_computing(OPTIONS, device=False)
+
 if __name__ == "__main__":
-    options = command.parser(__doc__)
-    options.add_input("--dataset", required=True, help="results/datasets/*.h5")
-    options.add_argument("--most", type=command.at_least(2), required=True, help="samples, at most")
-    options.add_argument("--depths", type=command.whole_numbers, required=True)
-    options.add_argument("--width", type=command.at_least(1), required=True)
-    options.add_argument("--seeds", type=command.whole_numbers, required=True)
-    command.add_computing(options, device=False)
-    command.run(main, options)
+    command.run(main, OPTIONS)

@@ -5,12 +5,10 @@ the theory are tested in `ntkcond.artefacts.theory`, by a job of its own; here t
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator
 
 import pandas as pd
 
-from ntkcond.artefacts import sweep_curves
 from ntkcond.artefacts.claims import kernels, optimisation
 from ntkcond.artefacts.claims.measured import in_words
 from ntkcond.artefacts.claims.page import page
@@ -42,8 +40,8 @@ SPEC = Spec(
         "theory", "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
         "fig_infinite_depth", "fig_weight_scale", "fig_descent", "fig_evolution",
         "fig_predictors", "fig_depth_steps", "fig_when_data", "table_epochs",
-        "table_generalization", "sweep/first_layer", "sweep/infinite", "sweep/activations",
-        "sweep/width",
+        "table_generalization", "sweep_first_layer", "sweep_infinite", "sweep_activations",
+        "sweep_width",
     ),
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),
@@ -89,7 +87,6 @@ five seeds, means that are not monotone decide nothing unless they are rejected.
 )  # fmt: skip
 
 CLAIMS = [*kernels.CLAIMS, *optimisation.CLAIMS]
-SWEEPS = ("first_layer", "infinite", "activations", "width")
 TEXTS = ("setting", "quantity", "expected", "measured", "spread")
 INTRODUCTION = (
     "Numbers of theorems, sections and equations are those of arXiv 2305.08813v1 where no other"
@@ -116,10 +113,6 @@ SUPPORTED = {
 
 
 def table(
-    sweep_first_layer: Sequence[Path] = (),
-    sweep_infinite: Sequence[Path] = (),
-    sweep_activations: Sequence[Path] = (),
-    sweep_width: Sequence[Path] = (),
     claims: Iterable[Claim] = tuple(CLAIMS),
     only: Collection[str] = (),
     theory: pd.DataFrame | None = None,
@@ -132,13 +125,9 @@ def table(
     the claim, by VERDICTS; judged: exact, or how its tests are corrected; support: of a conjecture,
     in words, or where the verdict was reached; same_as: the claim that has the same test. Where
     nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts,
-    by their names; sweep_…: the files of sweeps.
+    by their names.
     """
-    evidence: dict[str, pd.DataFrame] = dict(tables)
-    sweeps = sweep_first_layer, sweep_infinite, sweep_activations, sweep_width
-    for name, paths in zip(SWEEPS, sweeps, strict=True):
-        if paths:
-            evidence[name] = sweep_curves.read(paths)
+    evidence = {name.removeprefix("sweep_"): rows for name, rows in tables.items()}
     for name, numbers in evidence.items():
         if "bias" in numbers:  # the paper's networks have none
             evidence[name] = numbers[numbers.bias == 0]

@@ -110,8 +110,8 @@ def _download(path: Path, urls: list[str]) -> None:
             f"{path}: the download ended at {size(done)} of {size(published.bytes)}"
             f" ({'; '.join(answers) or 'the addresses had no more'}). Run again: it resumes."
             f" Without a network, put {path.stem} or the unpacked corpus in {path.parent}, or set"
-            " data_dir to a folder that has it; or name a mirror in the data set's mirrors; or set"
-            " missing: skip, to draw figures without it"
+            " data_dir to a folder that has it; or name a mirror in the data set's mirrors; or take"
+            " the data set out of figures"
         )
 
 
