@@ -371,7 +371,7 @@ def test_killed_again_and_again_training_ends_with_the_same_bits(dataset, tmp_pa
         process.wait()
         resumed += "resumes from" in log.read_text()
         assert not killed.exists()
-    run(dataset, killed, **many)  # which writes no checkpoint
+    assert to_be_killed(dataset, killed, **many).wait() == 0  # with the record that it resumes
     assert measured(killed) == measured(whole)
     assert resumed == KILLS - 1
     print(f"{KILLS} kills, {resumed} resumed, 0 differences")
