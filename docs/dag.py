@@ -11,48 +11,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ntkcond.artefacts.registry import SPECS
-
-PROJECT = Path(__file__).parents[1]
-DOT, SVG = PROJECT / "docs/dag.dot", PROJECT / "docs/dag.svg"
-COLOURS = {
-    "#E69F00": ("download", "corpus", "dataset"),
-    "#0072B2": ("kernel", "spectrum", "closest_pair", "sweep", "architecture", "variant"),
-    "#D55E00": ("sgd", "descent", "speed"),
-}
-FIGURE, TABLE = "#009E73", "#CC79A7"
-
-
-def colours() -> dict[str, str]:
-    """The colour of each rule."""
-    by_rule = {rule: colour for colour, rules in COLOURS.items() for rule in rules}
-    artefacts = {name: FIGURE if ".png" in spec.files else TABLE for name, spec in SPECS.items()}
-    return {**by_rule, **artefacts}
+DOT, SVG = (Path(__file__).with_name(f"dag.{suffix}") for suffix in ("dot", "svg"))
+COMPUTING = {
+    "#E69F00": "download corpus dataset", "#0072B2": "kernel spectrum closest_pair sweep variant"
+    " architecture", "#D55E00": "sgd descent speed",
+}  # fmt: skip
+COLOURS = {rule: colour for colour, rules in COMPUTING.items() for rule in rules.split()}
+LOOK = """rankdir=LR; bgcolor=white; nodesep=0.25; ranksep=0.45; edge [color="#888888"];
+node [shape=box, style="rounded", penwidth=1.8, fontname="Helvetica", fontsize=12];"""
 
 
 def drawing() -> str:
     """The rule graph in Graphviz's language, from left to right, without the rules of targets; an
     artefact's table and drawing are one."""
-    snakemake = [sys.executable, "-m", "snakemake", "--rulegraph", "dot"]
-    graph = subprocess.run(
-        [*snakemake, "--configfile", "studies/small/config.yaml"],
-        cwd=PROJECT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    names = dict(re.findall(r'(\d+)\[label = "(?:draw_)?(\w+)"', graph))
-    edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", graph)}
-    lines = [
-        f'"{rule}" [color="{colour}"];'
-        for rule, colour in colours().items()
-        if rule in names.values()
-    ]
-    lines += [
-        f'"{a}" -> "{b}";' for a, b in sorted(edges) if b not in ("all", "default") and a != b
-    ]
-    look = (
-        'rankdir=LR; bgcolor=white; nodesep=0.25; ranksep=0.45; edge [color="#888888"];'
-        ' node [shape=box, style="rounded", penwidth=1.8, fontname="Helvetica", fontsize=12];'
+    command = "snakemake --rulegraph dot --configfile studies/small/config.yaml"
+    text = subprocess.check_output(
+        [sys.executable, "-m", *command.split()],
+        cwd=DOT.parents[1],
+        text=True,
+        stderr=subprocess.DEVNULL,
     )
-    return "\n".join(["digraph workflow {", look, *lines, "}", ""])
+    names = dict(re.findall(r'(\d+)\[label = "(?:draw_)?(\w+)"', text))
+    edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", text)}
+    edges = {(a, b) for a, b in edges if b not in ("all", "default") and a != b}
+    rules = dict.fromkeys(name for edge in sorted(edges) for name in edge)
+    boxes = (f'"{rule}" [color="{COLOURS.get(rule, "#009E73")}"];' for rule in rules)
+    arrows = (f'"{a}" -> "{b}";' for a, b in sorted(edges))
+    return "\n".join(["digraph workflow {", LOOK, *boxes, *arrows, "}", ""])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
-"""The pictures of the default config in pages, drawn from tests/reference/default:
-
-python docs/pictures.py          which were drawn of other numbers, or by other code
-python docs/pictures.py --write  draws these anew
-
-The digests of both stand in each PNG; a test reads them."""
+"""Pictures of the default config that pages show, drawn from tests/reference/default. Each PNG has
+digests of its numbers and of the code that drew it: `docs/pages.py --write` draws old ones anew."""
 
 import importlib
 import json
-import sys
 from pathlib import Path
 
 from PIL import Image
@@ -16,11 +11,9 @@ from ntkcond.artefacts import output
 from ntkcond.run.digests import sha256_of
 from ntkcond.run.record import CODE, modules_of, short_digest
 
-ROOT = Path(__file__).parents[1]
-NUMBERS = ROOT / "tests/reference/default"
-NAMES = sorted(
-    path.stem for path in NUMBERS.glob("*.csv") if (ROOT / f"docs/{path.stem}.png").exists()
-)
+DOCS = Path(__file__).parent
+NUMBERS = DOCS.parent / "tests/reference/default"
+NAMES = sorted(p.stem for p in NUMBERS.glob("*.csv") if (DOCS / f"{p.stem}.png").exists())
 
 
 def made_of(name: str) -> dict[str, str]:
@@ -31,21 +24,11 @@ def made_of(name: str) -> dict[str, str]:
 
 def is_todays(name: str) -> bool:
     """Whether the picture was drawn from today's numbers by today's code."""
-    with Image.open(ROOT / f"docs/{name}.png") as picture:
+    with Image.open(DOCS / f"{name}.png") as picture:
         return json.loads(picture.info.get("provenance", "null")) == made_of(name)
 
 
-def main(write: bool) -> int:
-    """The exit status: whether any was out of date."""
-    old = [name for name in NAMES if not is_todays(name)]
-    for name in old:
-        print(f"docs/{name}.png")
-        if write:
-            module = importlib.import_module(f"ntkcond.artefacts.{name}")
-            drawn = module.draw(output.read(NUMBERS / f"{name}.csv"))
-            (ROOT / f"docs/{name}.png").write_bytes(drawn.rendered(".png", made_of(name)))
-    return int(bool(old) and not write)
-
-
-if __name__ == "__main__":
-    sys.exit(main("--write" in sys.argv))
+def draw(name: str) -> None:
+    module = importlib.import_module(f"ntkcond.artefacts.{name}")
+    drawn = module.draw(output.read(NUMBERS / f"{name}.csv"))
+    (DOCS / f"{name}.png").write_bytes(drawn.rendered(".png", made_of(name)))

@@ -14,8 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pandas as pd
-
+from ntkcond.artefacts import claims, output
 from ntkcond.pipeline.schema import SCHEMA
 
 HERE = Path(__file__).parent
@@ -45,7 +44,7 @@ def main() -> None:
         for path in (path for pattern in OF_RESULTS for path in arguments.results.glob(pattern)):
             copy(path, sources / "results" / path.name)
         for path in sources.glob("studies/*/claims.csv"):  # git keeps the table, the site shows it
-            path.with_suffix(".md").write_text(verdicts(path), "utf-8")
+            path.with_suffix(".md").write_text(claims.markdown(output.read(path)), "utf-8")
         (sources / "README.md").rename(sources / "index.md")
         if arguments.links:
             arguments.output = sources / "links"
@@ -61,28 +60,6 @@ def main() -> None:
     if (arguments.results / "report.html").is_file():
         shutil.copy(arguments.results / "report.html", arguments.output)
     print(f"ntkcond: the site is in {arguments.output}/index.html")
-
-
-def verdicts(path: Path) -> str:
-    """The claims of a study, of any age, as a page."""
-    numbers = pd.read_csv(path, dtype=str).fillna("")
-    columns = ["setting", "quantity", "expected", "measured", "spread", "verdict"]
-    lines = [f"# Verdicts of the study {path.parent.name}", ""]
-    for name, rows in numbers.groupby("id", sort=False):
-        first = rows.iloc[0]
-        lines += [
-            f"## {name}",
-            "",
-            f"{first.claim} ({first.source})",
-            "",
-            f"**{first.overall}**",
-            "",
-        ]
-        if (rows[columns] != "").any(axis=None):
-            lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-            cells = rows[columns].replace(r"[|]", "∣", regex=True).to_numpy()
-            lines += [*(f"| {' | '.join(row)} |" for row in cells), ""]
-    return "\n".join(lines)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -45,61 +45,10 @@ html_static_path = ["static"]
 html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 
-PAGES = """
-
-```{toctree}
-:hidden:
-:caption: Use it
-The answer <self>
-gallery
-config/README
-docs/cluster
-docs/extending
-docs/library
-docs/site/library
-docs/files
-```
-
-```{toctree}
-:hidden:
-:caption: What it found
-docs/results
-docs/claims
-docs/training
-docs/when
-docs/speed
-studies/README
-```
-
-```{toctree}
-:hidden:
-:caption: How far to trust it
-docs/setting
-docs/caching
-docs/rebuilds
-docs/performance
-docs/scaling
-docs/measured/README
-```
-
-```{toctree}
-:hidden:
-:caption: Develop it
-CONTRIBUTING
-CHANGELOG
-results/README
-data/README
-benchmarks/README
-locked/README
-SECURITY
-docs/licences
-```
-"""
-
 
 def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """The front page is README.md, which knows no list of pages."""
-    pages = PAGES
+    pages = f"\n{(Path(__file__).parent / 'contents.md').read_text('utf-8')}"
     if HAS_GPU:
         pages = pages.replace("docs/scaling\n", "docs/scaling\ndocs/gpu\n")
     folder = Path(app.srcdir)

@@ -1,6 +1,6 @@
 """gallery.rst: every artefact by its title: picture, files, the command that makes it, caption."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -54,12 +54,18 @@ def _title(name: str) -> str:
 
 
 def _links(name: str, results: Path) -> str:
-    links = [
-        f":download:`{suffix[1:].upper()} <results/{name}{suffix}>`"
+    return ", ".join(
+        [*_files(name, results, lambda suffix: suffix[1:].upper()), f"`caption <{name}_>`__"]
+    )
+
+
+def _files(name: str, results: Path, words: Callable[[str], str]) -> list[str]:
+    """A link to each of its files."""
+    return [
+        f":download:`{words(suffix)} <results/{name}{suffix}>`"
         for suffix in SPECS[name].files
         if (results / f"{name}{suffix}").is_file()
     ]
-    return ", ".join([*links, f"`caption <{name}_>`__"])
 
 
 def _entry(name: str, spec: Spec, results: Path) -> str:
@@ -69,10 +75,6 @@ def _entry(name: str, spec: Spec, results: Path) -> str:
             lines += [f".. image:: {folder}/{name}.png", f"   :alt: {spec.title}", ""]
             break
     lines += [".. code-block:: none", "", f"   snakemake -j2 results/{name}{spec.files[0]}", ""]
-    files = [
-        f":download:`{FORMS[suffix]} <results/{name}{suffix}>`"
-        for suffix in spec.files
-        if (results / f"{name}{suffix}").is_file()
-    ]
+    files = _files(name, results, FORMS.__getitem__)
     lines += [", ".join(files) or "*Not among the results from which this site was built.*"]
     return "\n".join([*lines, "", spec.caption.strip()])

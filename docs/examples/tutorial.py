@@ -1,7 +1,7 @@
 """A small CNN before and after training: its NTK's condition number, whether it can be trusted, and
 which two images decide it. docs/library.md tells it; this makes its numbers and its picture:
 
-    python docs/tutorial.py
+    python docs/examples/tutorial.py
 """
 
 import csv
@@ -16,7 +16,7 @@ from torch import nn
 
 import ntkcond
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 STEPS = 300
 
 
@@ -97,5 +97,11 @@ if __name__ == "__main__":
         rows.writerow(["quantity", "value", "unit", "command", "when"])
         for name, value in main().items():
             unit, today = "°" if "angle" in name else "", datetime.date.today()
-            row = f"tutorial, {name}", f"{value:.6g}", unit, "python docs/tutorial.py", today
+            row = (
+                f"tutorial, {name}",
+                f"{value:.6g}",
+                unit,
+                "python docs/examples/tutorial.py",
+                today,
+            )
             rows.writerow(row)

@@ -1,0 +1,198 @@
+"""README, docs and captions against the results: tables, numbers, words that compare, verdicts."""
+
+import importlib.util
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import pages
+import pictures
+from ntkcond.artefacts import claims, theory
+from ntkcond.artefacts.verdicts.claim import VERDICTS
+from tables import DEFAULT, ROOT, kept
+
+TEXTS = pages.texts()
+CLAIMS = [*theory.CLAIMS, *claims.CLAIMS]
+MOST = {"README.md": 15, "docs/results.md": 40, "docs/training.md": 30, "docs/when.md": 30}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_tables_and_numbers_of_a_page_are_those_of_the_results(page):
+    wrong = pages.differences(page, TEXTS[page])
+    assert not wrong, "\n".join([*wrong, "run .venv/bin/python docs/pages.py --write"])
+
+
+@pytest.mark.parametrize("page", sorted({of.page for of in pages.NUMBERS}))
+def test_each_number_with_another_digit_is_found_and_mended(page):
+    text = TEXTS[page]
+    for words in (of.words for of in pages.NUMBERS if of.page == page):
+        start, end = pages.place(text, words)
+        first = re.search("[1-9]", text[start:end])[0]
+        other = text[start:end].replace(first, "7" if first != "7" else "3", 1)
+        planted = text[:start] + other + text[end:]
+        assert any(other in line for line in pages.differences(page, planted)), words
+        assert pages.todays(page, planted)[0] == text
+
+
+IN_PAGES = [(page, name) for page in TEXTS for _, name, *_ in pages.TABLE.findall(TEXTS[page])]
+
+
+@pytest.mark.parametrize(("page", "name"), IN_PAGES)
+def test_each_table_with_another_cell_is_found_and_mended(page, name):
+    table = next(match for match in pages.TABLE.finditer(TEXTS[page]) if match[2] == name)
+    last = re.search(r"\w+(?=\W*$)", table[3])
+    place = table.start(3) + last.start()
+    planted = f"{TEXTS[page][:place]}x{TEXTS[page][place:]}"
+    assert any(f"x{last[0]}" in line for line in pages.differences(page, planted))
+    assert pages.todays(page, planted)[0] == TEXTS[page]
+
+
+@pytest.mark.parametrize(
+    ("column", "rows", "said"),
+    [("kappa_mean", "depth == 11", "0 values"), ("kappa_mean", "depth == 1", "8 values"),
+     ("kapa", "depth == 1", "'kapa' is not defined"), ("kappa_mean", "depth = 1", "assign")],
+)  # fmt: skip
+def test_a_row_that_gives_no_number_is_named(column, rows, said, monkeypatch):
+    of = pages.Number("a.md", "κ is {}", "studies/full_size/fig2.csv", column, rows, "", "")
+    monkeypatch.setattr(pages, "NUMBERS", [of])
+    [line] = pages.differences("a.md", "κ is 3")
+    assert line.startswith("a.md: ") and said in line
+
+
+def test_pages_can_be_read_and_edited_as_they_are():
+    """Few numbers; comments only as lines of their own, around tables."""
+    numbers = Counter(of.page for of in pages.NUMBERS)
+    assert numbers.total() <= 120 and all(numbers[page] <= MOST[page] for page in MOST)
+    text = "\n".join(TEXTS[page] for page in TEXTS if page.endswith(".md"))
+    comments = [line for line in text.splitlines() if "<!--" in line]
+    assert len(comments) <= 60 and TEXTS["README.md"].count("<!--") <= 4
+    assert [line for line in comments if not re.fullmatch(r"<!-- [^>]* -->", line)] == []
+
+
+# Words that compare: in README and in headlines.
+
+
+FIG2, WHOLE, OTHERS = (
+    "studies/full_size/fig2",
+    "studies/whole/fig_whole",
+    f"{DEFAULT}/fig_architectures",
+)
+RELU, LINEAR = "activation == 'relu'", "activation == 'linear'"
+EVOLUTION, RESULTS = f"{DEFAULT}/fig_evolution", "docs/measured/results"
+TABLE_1 = "studies/table_1/table_generalization"
+SAID = [
+    ("README.md", "ReLU lowers the condition number κ", FIG2, "kappa_mean",
+     f"{RELU} and depth > 0", f"{LINEAR} and depth > 0"),
+    ("README.md", "depth lowers it further", FIG2, "kappa_mean",
+     f"{RELU} and depth == 10", f"{RELU} and depth == 1"),
+    ("README.md", "In linear networks of width 512 it grows", FIG2, "kappa_mean",
+     f"{LINEAR} and depth == 0 and dataset == 'mnist'",
+     f"{LINEAR} and depth == 10 and dataset == 'mnist'"),
+    ("README.md", "one ReLU layer raises κ of 500", RESULTS, "value",
+     "quantity == 'isotropic, κ₀'", "quantity == 'isotropic, κ at L = 1'"),
+    ("README.md", "each feature, it lowers κ", RESULTS, "value",
+     "quantity == 'offset, κ at L = 1'", "quantity == 'offset, κ₀'"),
+    ("docs/results.md", "the larger smallest angle", FIG2, "min_angle_deg_mean",
+     f"{LINEAR} and depth > 0", f"{RELU} and depth > 0"),
+    ("docs/results.md", "the smaller κ, on all four", FIG2, "kappa_mean",
+     f"{RELU} and depth > 0", f"{LINEAR} and depth > 0"),
+    ("docs/results.md", "κ falls from L = 1 to 10. Not on all", FIG2, "kappa_mean",
+     f"{RELU} and depth == 10", f"{RELU} and depth == 1"),
+    ("docs/results.md", "at infinite width κ falls with every layer", FIG2, "infinite_kappa_mean",
+     f"{RELU} and depth > 1", f"{RELU} and 0 < depth < 10"),
+    ("docs/results.md", "At m = 512 it rises with the tenth", FIG2, "kappa_mean",
+     f"{RELU} and depth == 9", f"{RELU} and depth == 10"),
+    ("docs/results.md", "At m = 512 κ grows", FIG2, "kappa_mean",
+     f"{LINEAR} and depth == 0 and dataset != 'synthetic'",
+     f"{LINEAR} and depth == 10 and dataset != 'synthetic'"),
+    ("docs/results.md", "κ is smaller at L = 10 than at L = 3", WHOLE, "kappa_mean",
+     f"{RELU} and depth == 10", f"{RELU} and depth == 3"),
+    ("docs/results.md", "The smallest angle is larger, except for", WHOLE, "min_angle_deg_mean",
+     f"{RELU} and depth == 3 and source != 'fashion_mnist'",
+     f"{RELU} and depth == 10 and source != 'fashion_mnist'"),
+    ("docs/results.md", "**κ grows with n**", WHOLE, "kappa_mean",
+     f"{RELU} and depth > 0 and source == 'mnist' and n == 512",
+     f"{RELU} and depth > 0 and source == 'mnist' and n == 60000"),
+    ("docs/results.md", "κ of ReLU networks falls here, too", f"{DEFAULT}/fig2", "kappa_mean",
+     f"{RELU} and depth == 10", f"{RELU} and depth == 1"),
+    ("docs/results.md", "ReLU lowers κ in all of them", OTHERS, "kappa_median",
+     f"{RELU} and depth > 0", f"{LINEAR} and depth > 0"),
+    ("docs/results.md", "At L = 8 κ is larger than at L = 1 in residual", OTHERS, "kappa_median",
+     f"{RELU} and depth == 1 and architecture == 'residual'",
+     f"{RELU} and depth == 8 and architecture == 'residual'"),
+    ("docs/results.md", "the transformer's rises slightly after L = 5", OTHERS, "kappa_median",
+     f"{RELU} and depth == 5 and architecture == 'transformer'",
+     f"{RELU} and depth == 8 and architecture == 'transformer'"),
+    ("docs/results.md", "The NTK changes more at depth", EVOLUTION, "change_mean",
+     "width == 512 and step == 500 and depth == 1", "width == 512 and step == 500 and depth == 10"),
+    ("docs/results.md", "The change falls with the width", EVOLUTION, "change_mean",
+     "width == 512 and step == 500", "width == 64 and step == 500"),
+    ("docs/training.md", "The deepest network is less accurate than L = 1", TABLE_1,
+     "test_accuracy_percent_mean", "depth == 12", "depth == 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said[1])
+def test_words_that_compare_are_true(said):
+    page, words, csv, column, first, second = said
+    assert re.search(r"\s+".join(map(re.escape, words.split())), TEXTS[page]), "the page has others"
+    below, above = (kept(csv).query(rows)[column].to_numpy() for rows in (first, second))
+    assert len(below) == len(above) > 0
+    assert (below < above).all()
+
+
+# Verdicts
+
+
+def test_claims_that_pages_name_have_the_verdict_that_they_say():
+    verdicts = kept(f"{DEFAULT}/claims").set_index("id").overall
+    assert set(verdicts.index) == {claim.id for claim in CLAIMS} and set(verdicts) <= set(VERDICTS)
+    name, verdict = r"`((?:newest|ours|\d)-[\w.-]+)`", rf"({'|'.join(VERDICTS)})"
+    text = "\n".join(TEXTS.values())
+    named = set(re.findall(name, text))
+    assert len(named) > 20 and named <= set(verdicts.index)
+    said = re.findall(rf"{name}:? {verdict}", text)
+    said += [(one, of) for of, one in re.findall(rf"{verdict}: {name}", text)]
+    assert said and [one for one, of in said if verdicts[one] != of] == []
+
+
+# Files
+
+
+def test_every_measured_number_has_its_command():
+    text = TEXTS["docs/measured/README.md"]
+    for folder in ("tests/reference/default", "tests/reference/images"):
+        assert f"| `{folder}/*.csv` | `make " in text
+    for path in (ROOT / "docs/measured").glob("*.csv"):
+        assert pd.read_csv(path)[["command", "when"]].notna().all(axis=None), path
+
+
+def test_the_page_of_a_gpu_is_that_of_its_table():
+    page = ROOT / "docs/gpu.md"
+    if not page.is_file():
+        pytest.skip("no GPU was measured")
+    spec = importlib.util.spec_from_file_location("gpu", ROOT / "benchmarks/gpu.py")
+    gpu = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gpu)
+    for _, rows in kept("docs/measured/gpu").groupby("part"):
+        assert gpu.as_markdown(rows) in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", pictures.NAMES)
+def test_a_picture_is_drawn_of_the_numbers_that_pages_state(name):
+    assert pictures.is_todays(name), "python docs/pages.py --write draws it anew"
+
+
+def test_a_picture_of_other_numbers_or_code_is_found(tmp_path, monkeypatch):
+    name = pictures.NAMES[0]
+    numbers = (pictures.NUMBERS / f"{name}.csv").read_text("utf-8")
+    (tmp_path / f"{name}.csv").write_text(numbers + "\n", "utf-8")
+    with monkeypatch.context() as planted:
+        planted.setattr(pictures, "NUMBERS", tmp_path)
+        assert not pictures.is_todays(name)
+    other = SimpleNamespace(digests=lambda *modules: {"artefacts.style": "0" * 16})
+    monkeypatch.setattr(pictures, "CODE", other)
+    assert not pictures.is_todays(name)
