@@ -51,11 +51,13 @@ MINUTES ?= 30
 gpu: $(TESTED)
 	.venv/bin/python benchmarks/gpu.py --minutes $(MINUTES)
 
+# One more than processors: some tests wait, for a Slurm or a run that is killed.
+WORKERS ?= $(shell expr $(CORES) + 1)
 test: $(TESTED)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/python -m pytest --numprocesses auto --no-loadscope-reorder
+	.venv/bin/python -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 # Rebuilt only when the versions change.
 $(READY): pyproject.toml $(wildcard $(LOCKED).txt)

@@ -110,7 +110,7 @@ def differences(name: str, text: str) -> list[str]:
 
 
 def main(write: bool) -> int:
-    """The exit status: whether anything differs."""
+    """The exit status: whether anything differs and is not written."""
     found = [line for name, text in texts().items() for line in differences(name, text)]
     old = [name for name in pictures.NAMES if not pictures.is_todays(name)]
     found += [f"docs/{name}.png: of other numbers, or drawn by other code" for name in old]
@@ -119,7 +119,7 @@ def main(write: bool) -> int:
         pictures.draw(name)
     for name in texts().keys() if write else ():
         (ROOT / name).write_text(todays(name, texts()[name])[0], "utf-8")
-    return int(bool(found))
+    return int(bool(found) and not write)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ FIRST = ("test_slurm.py", "test_faults.py", "test_sgd.py", "test_workflow.py")
 # Files whose tests share what takes long to make; of all others, any worker takes the next test.
 TOGETHER = {
     "tests/test_slurm.py": "slurm", "tests/test_report.py": "report",
-    "tests/test_scalapack.py": "scalapack", "tests/arrays/test_block_cyclic.py": "block_cyclic",
+    "tests/test_site.py": "report", "tests/test_scalapack.py": "scalapack",
+    "tests/arrays/test_block_cyclic.py": "block_cyclic",
     "tests/pipeline/test_digests.py": "ran", "tests/pipeline/test_record.py": "ran",
     "tests/artefacts/test_figures.py": "ran",
 }  # fmt: skip
@@ -111,7 +112,7 @@ def server(tmp_path) -> Iterator[tuple[Path, str]]:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, worker_id) -> Path:
-    """A copy of the project, in a folder with a space in its name, with all its figures made; one
+    """A copy of the project, in a folder with a space in its name, with what it keeps made; one
     for all of pytest's workers. Not to be changed, nor Snakemake to be run in it: that is what
     `project` is for."""
     base = tmp_path_factory.getbasetemp()

@@ -84,7 +84,10 @@ class Dag:
 
     def default(self) -> list[Job]:
         """What `snakemake` makes without a target."""
-        names = [name for name, spec in SPECS.items() if spec.default]
+        return self.of(name for name, spec in SPECS.items() if spec.default)
+
+    def of(self, names: Iterable[str]) -> list[Job]:
+        """What artefacts take, and they."""
         rules = [rule for name in names for rule in (name, f"{DRAW}{name}") if outputs_of(rule)]
         return self.upstream(*map(Job, rules))
 

@@ -1,12 +1,15 @@
 """`make gpu` at small size: killed at any moment, it loses the part in progress and no more."""
 
 import os
+import runpy
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import psutil
+import pytest
 
 from workflow import ROOT
 
@@ -63,3 +66,12 @@ def test_what_does_not_fit_in_the_time_is_named(tmp_path):
     run(tmp_path, "--minutes", "0.1")
     page = (tmp_path / "gpu.md").read_text("utf-8")
     assert "- Kernels: takes some 15 s, 0 s were left." in page
+
+
+def test_the_page_of_a_gpu_is_that_of_its_table():
+    page = ROOT / "docs/gpu.md"
+    if not page.is_file():
+        pytest.skip("no GPU was measured")
+    gpu = runpy.run_path(str(ROOT / "benchmarks/gpu.py"))
+    for _, rows in pd.read_csv(ROOT / "docs/measured/gpu.csv").groupby("part"):
+        assert gpu["as_markdown"](rows) in page.read_text("utf-8")

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ntkcond.artefacts.registry import SPECS
 from workflow import ROOT
 
 REFERENCE = ROOT / "tests/reference"
@@ -133,3 +134,20 @@ COMPARED = (
 @pytest.mark.parametrize("figure", COMPARED)
 def test_default_config(default_results, figure):
     compare(default_results / f"{figure}.csv", REFERENCE / f"default/{figure}.csv")
+
+
+def test_every_artefact_of_the_default_config_is_made(default_results):
+    for name in SPECS.keys() - {"fig_whole", "fig_lambda_min"}:  # which are for studies
+        for suffix in SPECS[name].files:
+            assert (default_results / f"{name}{suffix}").stat().st_size > 0
+
+
+def test_the_table_of_costs_has_every_job(default_results):
+    costs = pd.read_csv(default_results / "costs.csv")
+    assert (costs.jobs == costs.jobs_measured).all()
+    jobs = costs[costs.artefact == "fig2"].groupby("rule").jobs.sum()
+    assert jobs[["dataset", "kernel", "spectrum", "closest_pair"]].to_list() == [2, 44, 44, 44]
+    figures = {path.stem for path in default_results.glob("fig*.png")}
+    assert set(costs.artefact) == {*figures, "claims"}
+    assert (costs[["wall_s", "cpu_s"]] > 0).all(axis=None)
+    assert (costs.peak_memory_mb > 20).all()  # Python and NumPy; Snakemake's looks miss them

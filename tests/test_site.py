@@ -68,16 +68,16 @@ def test_every_link_leads_to_a_file_and_a_place_in_it(pages):
 
 def test_every_picture_says_what_it_shows(pages):
     pictures = [alt for page in pages.values() for alt in page.pictures]
-    assert len(pictures) > 20
+    assert len(pictures) > 15
     assert all(pictures)
 
 
 def test_every_artefact_is_in_the_gallery(pages, site):
     gallery = site / "gallery.html"
     text = gallery.read_text("utf-8")
-    for name, spec in MADE.items():
+    for name, spec in SPECS.items():
         assert f"snakemake -j2 results/{name}{spec.files[0]}" in text
-        for suffix in spec.files:
+        for suffix in spec.files if name in MADE else ():
             links = [link for link in pages[gallery].links if link.endswith(f"/{name}{suffix}")]
             assert len(links) >= 2  # in the overview, and beside the caption
 

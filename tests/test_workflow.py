@@ -98,25 +98,6 @@ def test_angle_of_the_table_is_that_of_the_closest_pair(finished):
     assert cosine[row["first"], row["second"]] == cosine.max()
 
 
-def test_the_table_of_costs_has_every_job(finished):
-    costs = pd.read_csv(finished / "results/costs.csv")
-    assert (costs.jobs == costs.jobs_measured).all()
-    jobs = costs.groupby("rule").jobs.sum()
-    # fig2, fig_depth_steps and claims take kernels; the first and the last closest pairs
-    assert jobs[["kernel", "spectrum"]].to_list() == 2 * [3 * KERNELS]
-    assert jobs["closest_pair"] == 2 * KERNELS
-    assert (jobs["sgd"], jobs["descent"]) == (4, 6)
-    figures = {path.stem for path in (finished / "results").glob("fig*.png")}
-    assert set(costs.artefact) == {*figures, "claims"}
-    sweeps = costs[(costs.artefact == "claims") & (costs.rule == "sweep")]
-    assert set(sweeps.dataset) == {"synthetic", "digits", "digits_unit"}
-    fig2 = costs[costs.artefact == "fig2"].groupby("rule").jobs.sum()
-    assert fig2["dataset"] == 2 and fig2["kernel"] == KERNELS and fig2["sweep"] == 4
-    assert (costs.wall_s > 0).all()
-    assert (costs.peak_memory_mb > 20).all()  # Python and NumPy; Snakemake's looks miss them
-    assert (costs.cpu_s > 0).all()
-
-
 def test_figure_2_has_infinite_width_beside_the_same_samples(finished):
     figure = pd.read_csv(finished / "results/fig2.csv").set_index(
         ["dataset", "activation", "depth"]
