@@ -204,9 +204,9 @@ def table_1() -> pd.DataFrame:
     ))  # fmt: skip
 
 
-def figure_3() -> pd.DataFrame:
+def one_seed() -> pd.DataFrame:
     """Epochs to some losses; above the number of epochs where a loss was not reached."""
-    numbers, lines = kept("studies/figure_3/table_epochs").query("rate_for == 'depth'"), []
+    numbers, lines = kept("studies/one_seed/table_epochs").query("rate_for == 'depth'"), []
     for dataset, rows in numbers.groupby("dataset", sort=False):
         rates = rows.drop_duplicates("depth").learning_rate
         lines.append([f"{TITLES[dataset]}, rate", "", *map("{:g}".format, rates)])

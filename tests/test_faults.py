@@ -63,7 +63,7 @@ VICTIMS = {
     "kernel": KERNEL,
     "spectrum": ["spectra/synthetic/relu/*", *FIG2],
     "closest_pair": ["angles/digits/relu/*", "angles.csv", "fig2.*"],
-    "sgd": ["training/digits/depth1.h5", "training.csv", "table_*", "fig3.*"],
+    "sgd": ["training/digits/depth1", "training.csv", "table_*", "fig3.*"],
     "conditioning": FIG2,
     "angles": ["angles.csv", "fig2.*"],
     "fig1": ["fig1.*"],
@@ -322,11 +322,11 @@ def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(pro
     config["datasets"] = {"digits": {"hold_out": 1700, "training": training}}
     write_config(project, config)
     delete(project, "training")
-    trained = "results/training/digits/depth1.h5"
+    trained = "results/training/digits/depth1/seed1.h5"
     snakemake(project, trained, "--config", "training={checkpoint_minutes: 60}")
-    expected = contents(project)["training/digits/depth1.h5"]
+    expected = contents(project)["training/digits/depth1/seed1.h5"]
     (project / trained).unlink()
-    checkpoint = project / "results/training/digits/depth1.checkpoint.h5"
+    checkpoint = project / "results/training/digits/depth1/seed1.checkpoint.h5"
     with running(project, trained) as process:
         job = wait_until(lambda: checkpoint.exists() and suspended(project, "sgd"))
         process.kill()
@@ -336,9 +336,9 @@ def test_killed_in_mid_training_the_same_command_resumes_from_the_checkpoint(pro
     assert checkpoint.exists()
     assert not (project / trained).exists()
     snakemake(project, trained)
-    log = (project / "results/logs/sgd/digits/depth1.log").read_text("utf-8")
-    assert "resumes from results/training/digits/depth1.checkpoint.h5" in log
-    assert contents(project)["training/digits/depth1.h5"] == expected
+    log = (project / "results/logs/sgd/digits/depth1/seed1.log").read_text("utf-8")
+    assert "resumes from results/training/digits/depth1/seed1.checkpoint.h5" in log
+    assert contents(project)["training/digits/depth1/seed1.h5"] == expected
     assert not checkpoint.exists()
 
 
@@ -479,7 +479,7 @@ def test_read_only_results_are_named_and_lose_nothing(finished, project):
     ("name", "keep"),
     [
         ("spectra/digits/relu/depth2.h5", 0.5),
-        ("training/digits/depth2.h5", 0),
+        ("training/digits/depth2/seed1.h5", 0),
         ("datasets/digits.h5", 0.99),
         ("fig2.png", 0.5),
     ],

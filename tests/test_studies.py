@@ -20,6 +20,7 @@ from ntkcond.run.files import csv_of
 from ntkcond.studies import Study
 from workflow import ROOT, SMALL, changed, copy_of_the_project, jobs_in, snakemakes
 
+UNMADE = ("figure_3", "paper")  # under way, and for a GPU
 STUDIES = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 TINY = {
     **SMALL,
@@ -96,7 +97,7 @@ def in_project(monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "paper"])
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in UNMADE])
 def test_every_kept_file_comes_out_of_the_kept_tables_byte_for_byte(in_project, name):
     """Tables of other tables, and what is drawn: a PNG is the picture of its PDF."""
     study, compared = Study(name), 0
@@ -129,22 +130,26 @@ def test_what_is_kept_is_named_with_its_state(in_project):
         study = Study(name)
         for artefact in study.keeps:
             state, reasons = study.state(artefact)
-            assert (state == studies.MISSING) == (name == "paper")
+            assert (state == studies.MISSING) == (name in UNMADE)
             assert not [reason for reason in reasons if "was changed" in reason]
 
 
-def test_rates_of_figure_3_are_the_best_on_10000_samples_of_each_set():
-    """As the study `small` finds them, of six; from L = 4 on half of them; both for speech at
-    L = 3, where the best diverges on all frames."""
+def test_rates_of_figure_3_are_around_the_best_of_the_pilot_whose_seeds_are_others():
+    """As the study `small` finds them, of six; from L = 4 on half of them; and for speech at L = 3,
+    where the best diverges on all frames."""
     found = pd.read_csv(ROOT / "studies/small/fig3.csv").drop_duplicates(["dataset", "depth"])
     best = found.set_index(["dataset", "depth"]).learning_rate
-    config = yaml.safe_load((ROOT / "studies/figure_3/config.yaml").read_text("utf-8"))
+    config, pilot = (
+        yaml.safe_load((ROOT / f"studies/{name}/config.yaml").read_text("utf-8"))
+        for name in ("figure_3", "small")
+    )
+    assert not set(config["training"]["seeds"]) & set(pilot["training"]["seeds"])
     for dataset in config["figures"]["fig3"]:
         rates = config["datasets"][dataset]["training"]["learning_rates"]
-        expected = {L: [rate / (1 + (L > 3))] for L, rate in best[dataset].items()}
-        if dataset == "librispeech":
-            expected[3] = [best[dataset, 3] / 2, best[dataset, 3]]
-        assert rates == expected
+        for depth, three in rates.items():
+            halved = depth > 3 or (dataset, depth) == ("librispeech", 3)
+            assert three[1] == best[dataset, depth] / (1 + halved)
+            assert three == [three[1] / 2, three[1], 2 * three[1]]
 
 
 # A tiny one, made and kept.
@@ -192,13 +197,13 @@ def test_a_study_that_was_cut_off_after_three_of_five_depths_resumes_in_a_new_cl
     (clone / "studies/tiny").mkdir()
     (clone / "studies/tiny/config.yaml").write_text(yaml.safe_dump(TINY), "utf-8")
     results = clone / "runs/tiny/results"
-    gone = [results / f"training/digits/depth{depth}.h5" for depth in (4, 5)]
+    gone = [results / f"training/digits/depth{depth}/seed1.h5" for depth in (4, 5)]
     gone += [*results.glob("*training.*"), *results.glob("fig3.*")]
     for path in gone:
         path.unlink()
     run(clone, "ntkcond.studies", "keep", "tiny")
     small = clone / "studies/tiny/jobs"
-    assert len(list(small.glob("training/digits/*.h5"))) == 3
+    assert len(list(small.glob("training/digits/*/*.h5"))) == 3
     assert not (small / "datasets").exists() and not (small / "kernels").exists()
     with h5py.File(small / "spectra/digits/relu/depth1.h5") as file:
         assert "lambda_min" in file and "eigenvalues" not in file

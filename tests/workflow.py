@@ -222,7 +222,7 @@ def without_time(path: Path) -> bytes:
     """A file's bytes; of training runs, all but how long they took."""
     if path.name == "training.csv":
         return pd.read_csv(path).drop(columns="wall_s").to_csv().encode()
-    if path.parts[-3] != "training":
+    if path.parts[-4] != "training":
         return path.read_bytes()
     with h5py.File(path) as file:
         arrays = {name: file[name][:].tolist() for name in file if name != "wall_s"}

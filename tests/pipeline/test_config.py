@@ -67,8 +67,8 @@ def test_learning_rates_may_be_of_each_depth():
         config["training"]["depths"] = depths
         return data_set(check(config, ROOT), "digits")
 
-    assert sgd.settings(data([1, 3]), "1")["learning_rates"] == [4, 64]
-    assert sgd.settings(data([1, 3]), "3")["learning_rates"] == [32]
+    assert sgd.settings(data([1, 3]), "1", "32")["learning_rates"] == [4, 64]
+    assert sgd.settings(data([1, 3]), "3", "32")["learning_rates"] == [32]
     with pytest.raises(UserError, match="learning_rates: has none for digits at depth 2"):
         data([1, 2, 3])
     with pytest.raises(UserError, match=r"training\.learning_rates\.1: \[\] is not allowed"):

@@ -78,7 +78,7 @@ JOBS = {
     "scalapack_spectrum": (of(), scalapack_spectrum.need(500, 784, depth=4, width=256, ranks=6)),
     "closest_pair": (of(), closest_pair.need(depth=4, width=256, **MNIST)),
     "sgd": (
-        {"dataset": "mnist", "depth": "4"},
+        {"dataset": "mnist", "depth": "4", "seed": "1"},
         sgd.need(test_samples=10_000, depth=4, width=64, batch=50, **MNIST),
     ),
     # of the deepest

@@ -18,7 +18,7 @@ from workflow import (
 )
 
 LOG = "results/logs/dataset/mine.log"
-TRAINED = "results/training/digits/depth1.h5"
+TRAINED = "results/training/digits/depth1/seed1.h5"
 MISTAKE = (
     "nan.npy: x has 1 values that are NaN or infinite, the first at row 1, column 0. Remove or"
     " replace them\n"

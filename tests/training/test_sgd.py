@@ -245,44 +245,66 @@ def test_without_a_test_split_only_training_is_measured():
     assert np.isnan(epoch.test_loss).all()
     assert np.isnan(epoch.test_accuracy).all()
     history = History(1, 1)
-    history.record(slice(0, 1), epoch)
+    history.record([0], epoch)
     assert history.diverged_epoch.tolist() == [0]
 
 
-def recorded(history: History, epochs: list[list[float]], first: int = 1) -> History:
-    for number, losses in enumerate(epochs, first):
+def recorded(history: History, epochs: list[dict[int, float]]) -> History:
+    """epochs: the loss of each run that goes on."""
+    for number, losses in enumerate(epochs, 1):
         one = np.ones(len(losses))
-        history.record(slice(0, len(one)), Epoch(number, np.array(losses), one, one, one, 4.0))
+        epoch = Epoch(number, np.array([*losses.values()]), one, one, one, 4.0)
+        history.record([*losses], epoch)
     return history
 
 
 def test_a_run_that_diverges_is_recorded_with_its_epoch_and_nothing_after_it():
-    history = recorded(History(runs=2, epochs=3), [[3.0, 2.0], [np.nan, 1.0], [5.0, 0.5]])
+    history = recorded(History(runs=2, epochs=3), [{0: 3.0, 1: 2.0}, {0: np.nan, 1: 1.0}, {1: 0.5}])
     assert history.diverged_epoch.tolist() == [2, 0]
     assert np.array_equal(
         history.measures["train_loss"], [[3, np.nan, np.nan], [2, 1, 0.5]], equal_nan=True
     )
-    assert not history.all_ended(slice(0, 2))
-    assert history.all_ended(slice(0, 1))
-    assert (history.measures["wall_s"] == 2).all()
+    assert history.going_on([0, 1]) == [1]
+    assert np.array_equal(history.measures["wall_s"], [[2, 2, np.nan], [2, 2, 4]], equal_nan=True)
     history, one = History(1, 1), np.ones(1)  # of the loss on the test split too
-    history.record(slice(0, 1), Epoch(1, one, one, np.array([np.inf]), one, 1.0))
+    history.record([0], Epoch(1, one, one, np.array([np.inf]), one, 1.0))
     assert history.diverged_epoch.tolist() == [1]
 
 
 def test_a_run_that_stops_below_a_loss_has_nothing_after_it():
-    """Beside it, in the same chunk, another continues; what becomes of its weights says nothing.
-    A third stops in the first epoch."""
     history = History(runs=3, epochs=3, stop_below=1.0)
-    recorded(history, [[1.0, 2.0, 0.9], [0.9, 1.5, np.nan]])
-    assert not history.all_ended(slice(0, 3))
-    recorded(history, [[np.nan, 0.5, 7.0]], first=3)
+    recorded(history, [{0: 1.0, 1: 2.0, 2: 0.9}, {0: 0.9, 1: 1.5}, {1: 0.5}])
     assert history.stopped_epoch.tolist() == [2, 3, 1]
     assert history.diverged_epoch.tolist() == [0, 0, 0]
-    assert history.all_ended(slice(0, 3))
+    assert history.going_on(range(3)) == []
     expected = [[1, 0.9, np.nan], [2, 1.5, 0.5], [0.9, np.nan, np.nan]]
     assert np.array_equal(history.measures["train_loss"], expected, equal_nan=True)
     assert np.isnan(history.measures["test_accuracy"][0, 2])
+
+
+def test_runs_that_end_leave_the_others_which_go_on_as_if_alone():
+    """One of three diverges, one stops early."""
+    task, rates = random_task(), (0.3, 1e9, 0.05)
+    alone = []
+    for rate in rates:
+        history = History(1, 6)
+        for _ in sgd.until_ended(
+            task, model(2), stacked([Run(1, rate)], 2), {0: Run(1, rate)}, 16, history
+        ):
+            pass
+        alone.append(history.measures["train_loss"][0])
+    stop = alone[0][2] * 1.0001
+    runs = [Run(1, rate) for rate in rates]
+    history, sizes = History(3, 6, stop), []
+    training = sgd.until_ended(task, model(2), stacked(runs, 2), dict(enumerate(runs)), 16, history)
+    for weights, _ in training:
+        sizes.append(len(weights[0]))
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] < 3 and sizes[-1] == 1
+    assert (history.diverged_epoch > 0).tolist() == [False, True, False]
+    assert history.stopped_epoch.tolist() == [3, 0, 0]
+    losses = history.measures["train_loss"]
+    assert losses[2] == pytest.approx(alone[2], rel=1e-5)
+    assert losses[0, :3] == pytest.approx(alone[0][:3], rel=1e-5) and np.isnan(losses[0, 3:]).all()
 
 
 @pytest.mark.cuda

@@ -5,11 +5,11 @@ rule sgd:
     input:
         dataset="results/datasets/{dataset}.h5",
     output:
-        "results/training/{dataset}/depth{depth}.h5",
+        "results/training/{dataset}/depth{depth}/seed{seed}.h5",
     log:
-        "results/logs/sgd/{dataset}/depth{depth}.log",
+        "results/logs/sgd/{dataset}/depth{depth}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/sgd/{dataset}/depth{depth}.tsv"
+        "results/benchmarks/sgd/{dataset}/depth{depth}/seed{seed}.tsv"
     conda:
         "../envs/ntkcond.yaml"
     threads: threads_of("sgd")
@@ -23,7 +23,7 @@ rule sgd:
         checkpoint_minutes=project.checkpoint_minutes,
         device=device,
     message:
-        "sgd {wildcards.dataset} depth{wildcards.depth}"
+        "sgd {wildcards.dataset} depth{wildcards.depth} seed{wildcards.seed}"
     shell:
         "python -m ntkcond.steps.sgd --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --checkpoint-minutes {params.checkpoint_minutes} --threads {threads}"

@@ -9,7 +9,7 @@ from ntkcond.artefacts import best_rate
 from ntkcond.artefacts.output import grid
 from ntkcond.artefacts.spec import Spec
 from ntkcond.datasets.registry import title
-from ntkcond.training.learning_rates import CURVE, best_rates, edge, last_epochs
+from ntkcond.training.learning_rates import CURVE, best_rates, edge, first_epochs
 
 SPEC = Spec(
     title="Table, epochs to a training loss",
@@ -65,7 +65,7 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     epochs_least, epochs_least_std: a run that does not get there counted with one epoch more than
     it was trained. tflop_mean: the operations in the matrix products of these epochs, in 10¹².
     at_edge: the rate is at the edge of those tried."""
-    reached = _over_seeds(_first_epochs(training, sorted(map(float, thresholds), reverse=True)))
+    reached = _over_seeds(first_epochs(training, sorted(map(float, thresholds), reverse=True)))
     every = reached[["threshold"]].drop_duplicates()
     readings = [
         best_rates(training, reading).merge(every, how="cross").assign(rate_for=reading)
@@ -80,23 +80,6 @@ def table(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
     ]  # fmt: skip
     numbers = pd.concat(parts, ignore_index=True)[columns]
     return numbers.astype(dict.fromkeys(["epochs_trained", "seeds", "seeds_below"], "Int64"))
-
-
-def _first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
-    """For each run and threshold the first epoch below it, NaN without one."""
-    run = [*CURVE, "seed", "learning_rate"]
-    runs = training.groupby(run, as_index=False, sort=False).agg(
-        epochs_trained=("epochs", "first"), flops=("flops_per_epoch", "first")
-    )
-    last = last_epochs(training).rename(columns={"train_loss": "final"})
-    runs = runs.merge(last[[*run, "final"]], on=run)
-    training = training[training.diverged_epoch.isna()]
-    parts = []
-    for threshold in thresholds:
-        below = training[training.train_loss < threshold]
-        reached = below.groupby(run, as_index=False).agg(first=("epoch", "min"))
-        parts.append(runs.merge(reached, on=run, how="left").assign(threshold=threshold))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _over_seeds(first: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def table(sgd: list[Path]) -> pd.DataFrame:
 
 
 def rows(path: Path) -> pd.DataFrame:
-    """The rows of one training file. The data set is in its path: …/{dataset}/depth*.h5."""
+    """The rows of one training file. The data set is in its path: …/{dataset}/depth*/seed*.h5."""
     with read_hdf5(path) as file:
         seeds, rates, epochs = file["train_loss"].shape
         attributes = dict(file.attrs)
@@ -46,7 +46,7 @@ def rows(path: Path) -> pd.DataFrame:
             for name in ("diverged_epoch", "stopped_epoch")
         }
     return pd.DataFrame({
-        "dataset": path.parts[-2], "depth": attributes["depth"],
+        "dataset": path.parts[-3], "depth": attributes["depth"],
         "seed": np.repeat(attributes["seeds"], rates * epochs),
         "learning_rate": np.tile(np.repeat(attributes["learning_rates"], epochs), seeds),
         "epoch": np.tile(np.arange(1, epochs + 1), seeds * rates), **measured,

@@ -62,6 +62,8 @@ class Jobs:
         dataset = wildcards.get("dataset", "")
         if dataset and dataset not in self.config.datasets:
             return [f"the config has no data set {dataset}"]
+        if rule in STEPS and set(wildcards) - {"dataset"} != STEPS[rule].named_by:
+            return [f"its rule names a file by {' and '.join(sorted(STEPS[rule].named_by))} now"]
         folder = rule in STEPS and STEPS[rule].folder
         if folder and not Path(self.data_dir, folder(self.data(dataset))).exists():
             before = texts({**made_with, "inputs": {}})  # nobody can tell

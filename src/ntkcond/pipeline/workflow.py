@@ -132,7 +132,7 @@ class Workflow:
             "loss": losses(self.config),
             "sweep": STEPS["sweep"].lists,
         }
-        numbers = {"depth": r"\d+", "width": r"\d+"}
+        numbers = dict.fromkeys(("depth", "width", "seed"), r"\d+")
         return numbers | {name: "|".join(words) or NONE for name, words in names.items()}
 
     def datasets(self, rule: str) -> str:

@@ -122,7 +122,8 @@ class StepParser(argparse.ArgumentParser):
 def _require_made_with(path: Path, before: Mapping, settings: Mapping) -> None:
     """Raises UserError if a result was made with other settings than this step's, or than its name
     says. before: its settings."""
-    named = {key: int(number) for key, number in re.findall(r"(depth|width)(\d+)$", path.stem)}
+    words = f"{path.parent.name}/{path.stem}" if path.stem.startswith("seed") else path.stem
+    named = {key: int(number) for key, number in re.findall(r"(depth|width)(\d+)\b", words)}
     for key, value in canonical({**settings, **named}).items():
         if key not in OF_EACH_STEP and before.get(key, value) != value:
             raise UserError(

@@ -72,6 +72,11 @@ class Step:
     mpi: bool = False
     gpu: bool = True
 
+    @property
+    def named_by(self) -> set[str]:
+        """The wildcards of its rule, without the data set."""
+        return set(inspect.signature(self.settings).parameters) - {"data"}
+
 
 def network_settings(data: DataSet, network: str, depth: str) -> dict:
     """The settings of a network, and its seeds."""

@@ -14,7 +14,7 @@ from ntkcond.training.history import History
 
 class Checkpoint:
     """What a run needs to resume, beside the output: what was measured so far, and the weights
-    of the runs in training after `epoch` epochs, the first of them the `first` of all.
+    after `epoch` epochs of those that go on of the runs from the `first` on.
 
     One of other settings, data, code, versions of packages or kind of device is not used.
     """
@@ -55,15 +55,13 @@ class Checkpoint:
         self.weights, self.first, self.epoch = weights, first, epoch
         command.log.info("resumes from %s: run %d, epoch %d", self.path, first + 1, epoch)
 
-    def restore(self, weights: list[torch.Tensor], first: int) -> int:
-        """Fills in the weights of the runs from `first` on if they had begun; the epochs they have
-        been through."""
+    def restore(self, weights: list[torch.Tensor], first: int) -> tuple[list[torch.Tensor], int]:
+        """Weights of the runs from `first` on, those saved if they had begun; and the epochs that
+        they have been through."""
         if not self.epoch or first != self.first:
-            return 0
-        for w, saved in zip(weights, self.weights, strict=True):
-            w.copy_(torch.from_numpy(saved))
-        self.weights = []
-        return self.epoch
+            return weights, 0
+        saved, self.weights = self.weights, []
+        return [torch.from_numpy(w).to(weights[0].device) for w in saved], self.epoch
 
     def save_if_due(self, weights: list[torch.Tensor], first: int, epoch: int) -> None:
         """Saves when the last time is long enough ago."""

@@ -1,4 +1,4 @@
-"""Training at one depth, every seed and learning rate: results/training/{dataset}/depth{L}.h5.
+"""Training from one seed at all learning rates: results/training/{dataset}/depth{L}/seed{S}.h5.
 
 Resumes from a killed run's checkpoint, and ends with the same numbers.
 """
@@ -31,14 +31,15 @@ TEST_ROWS = 2000  # test samples that pass through the networks at once
 
 
 def jobs(data: DataSet, which: str = "") -> list[dict[str, str]]:
-    return [{"depth": str(depth)} for depth in data.training.depths]
+    training = data.training
+    return [{"depth": str(L), "seed": str(S)} for L in training.depths for S in training.seeds]
 
 
-def settings(data: DataSet, depth: str) -> dict:
+def settings(data: DataSet, depth: str, seed: str) -> dict:
     values = {key: value for key, value in vars(data.training).items() if key != "depths"}
     rates = data.training.learning_rates
     chosen = rates[int(depth)] if isinstance(rates, Mapping) else rates
-    return {"depth": int(depth), **values, "learning_rates": chosen}
+    return {"depth": int(depth), **values, "seeds": [int(seed)], "learning_rates": chosen}
 
 
 def need(
@@ -90,20 +91,18 @@ def main(arguments: Namespace) -> None:
 
     def every_epoch() -> Iterator[None]:
         for first in range(checkpoint.first, len(runs), together):
-            chunk = slice(first, min(first + together, len(runs)))
-            seeds = [run.seed for run in runs[chunk]]
-            weights = sgd.stacked_weights(seeds, network, features, len(task.labels), device)
-            numbers = range(checkpoint.restore(weights, first) + 1, a.epochs + 1)
-            for epoch in sgd.epochs(task, model, weights, runs[chunk], a.batch, numbers):
-                history.record(chunk, epoch)
+            chunk = {i: runs[i] for i in range(first, min(first + together, len(runs)))}
+            seeds = [run.seed for run in chunk.values()]
+            drawn = sgd.stacked_weights(seeds, network, features, len(task.labels), device)
+            weights, done = checkpoint.restore(drawn, first)
+            trained = sgd.until_ended(task, model, weights, chunk, a.batch, history, done)
+            for weights, done in trained:
                 yield
-                if history.all_ended(chunk):
-                    break
-                checkpoint.save_if_due(weights, first, epoch.number)
+                checkpoint.save_if_due(weights, first, done)
 
     label = f"training {a.dataset.stem} L={a.depth}"
-    left = -(-(len(runs) - checkpoint.first) // together) * a.epochs - checkpoint.epoch
-    for _ in progress(every_epoch(), left, label):
+    most = -(-(len(runs) - checkpoint.first) // together) * a.epochs - checkpoint.epoch
+    for _ in progress(every_epoch(), most, label):
         pass
 
     flops = sgd.flops_per_epoch(samples, tests, network, features, len(task.labels))

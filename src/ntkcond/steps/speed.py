@@ -189,10 +189,8 @@ def _train(
     from ntkcond.training import sgd
 
     history = History(len(runs), a.epochs, min(a.thresholds))
-    for epoch in sgd.epochs(task, model, weights, runs, a.batch, range(1, a.epochs + 1)):
-        history.record(slice(None), epoch)
-        if history.all_ended(slice(None)):
-            break
+    for _ in sgd.until_ended(task, model, weights, dict(enumerate(runs)), a.batch, history):
+        pass
     return history
 
 

@@ -1,5 +1,6 @@
 """Losses, accuracies and times of training runs, epoch by epoch."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +30,8 @@ class History:
     diverged_epoch (runs,) int64, 0 for a run that did not diverge.
 
     A run diverges in the first epoch that ends with a loss that is not finite, and stops in the
-    first whose training loss is below stop_below; from then on only the time is kept. wall_s is an
-    epoch's time divided by the runs that were trained together.
+    first whose training loss is below stop_below. wall_s is an epoch's time divided by the runs
+    that were trained together.
     """
 
     def __init__(self, runs: int, epochs: int, stop_below: float = 0.0) -> None:
@@ -38,17 +39,15 @@ class History:
         self.measures = {name: np.full((runs, epochs), np.nan) for name in MEASURES}
         self.diverged_epoch = np.zeros(runs, dtype=np.int64)
 
-    def record(self, chunk: slice, epoch: Epoch) -> None:
-        """Stores an epoch of the runs of a chunk."""
+    def record(self, runs: Sequence[int], epoch: Epoch) -> None:
+        """Stores an epoch of these runs, which have not ended."""
         tested = ~np.isnan(epoch.test_accuracy)
         finite = np.isfinite(epoch.train_loss) & (np.isfinite(epoch.test_loss) | ~tested)
-        stopped = self.stopped_epoch[chunk] > 0
-        diverged = self.diverged_epoch[chunk]  # a view
-        diverged[~finite & (diverged == 0) & ~stopped] = epoch.number
+        self.diverged_epoch[runs] = np.where(finite, 0, epoch.number)
         for name in MEASURES[:-1]:
-            kept = np.where((diverged == 0) & ~stopped, getattr(epoch, name), np.nan)
-            self.measures[name][chunk, epoch.number - 1] = kept
-        self.measures["wall_s"][chunk, epoch.number - 1] = epoch.wall_s / len(diverged)
+            kept = np.where(finite, getattr(epoch, name), np.nan)
+            self.measures[name][runs, epoch.number - 1] = kept
+        self.measures["wall_s"][runs, epoch.number - 1] = epoch.wall_s / len(runs)
 
     @property
     def stopped_epoch(self) -> np.ndarray:
@@ -56,6 +55,7 @@ class History:
         below = self.measures["train_loss"] < self.stop_below
         return np.where(below.any(1), 1 + below.argmax(1), 0)
 
-    def all_ended(self, chunk: slice) -> bool:
-        """Whether every run of the chunk has diverged or stopped."""
-        return bool(((self.diverged_epoch > 0) | (self.stopped_epoch > 0))[chunk].all())
+    def going_on(self, runs: Iterable[int]) -> list[int]:
+        """Those that have neither diverged nor stopped."""
+        ended = (self.diverged_epoch > 0) | (self.stopped_epoch > 0)
+        return [run for run in runs if not ended[run]]

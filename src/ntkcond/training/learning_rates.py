@@ -1,6 +1,8 @@
 """The best learning rate of those tried: the one with the lowest final training loss, or, of those
 at which every run stops below a loss, the one that gets there first."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -71,3 +73,20 @@ def edge(rate: float, tried: pd.DataFrame) -> str:
 def runs_at(training: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     """The rows of all runs at the rates of `best_rates`, with at_edge."""
     return training.merge(rates, on=[*CURVE, "learning_rate"], how="inner")
+
+
+def first_epochs(training: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
+    """For each run and threshold the first epoch whose mean loss is below it, NaN without one."""
+    run = [*CURVE, "seed", "learning_rate"]
+    runs = training.groupby(run, as_index=False, sort=False).agg(
+        epochs_trained=("epochs", "first"), flops=("flops_per_epoch", "first")
+    )
+    last = last_epochs(training).rename(columns={"train_loss": "final"})
+    runs = runs.merge(last[[*run, "final"]], on=run)
+    training = training[training.diverged_epoch.isna()]
+    parts = []
+    for threshold in thresholds:
+        below = training[training.train_loss < threshold]
+        reached = below.groupby(run, as_index=False).agg(first=("epoch", "min"))
+        parts.append(runs.merge(reached, on=run, how="left").assign(threshold=threshold))
+    return pd.concat(parts, ignore_index=True)

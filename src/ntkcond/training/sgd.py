@@ -12,7 +12,7 @@ the weights; tests/training/test_sgd.py holds it against autograd.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ntkcond.arrays import cuda
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
 from ntkcond.run.errors import UserError
-from ntkcond.training.history import Epoch
+from ntkcond.training.history import Epoch, History
 
 CONVENTIONS = ("authors", "paper")
 LOSSES = ("cross_entropy", "square")  # of f and a class y: −log softmax(f)_y, ½ ‖f − e_y‖²
@@ -262,6 +262,35 @@ def epochs(
             measured = evaluate(weights, task.x_test, task.y_test, model)
             test = tuple(values.cpu().numpy() for values in measured)
         yield Epoch(number, *train, *test, time.perf_counter() - started)
+
+
+def until_ended(
+    task: Task,
+    model: Model,
+    weights: list[torch.Tensor],
+    runs: Mapping[int, Run],
+    batch: int,
+    history: History,
+    done: int = 0,
+) -> Iterator[tuple[list[torch.Tensor], int]]:
+    """Trains runs, by their numbers in a history, until each has diverged or stopped or all its
+    epochs are over; after each epoch, the weights of those that go on and the epochs done.
+
+    A run that has ended leaves the others: on a GPU the graph is recorded again, for fewer runs.
+    """
+    last = next(iter(history.measures.values())).shape[1]
+    active = history.going_on(runs)
+    while active and done < last:
+        some, left = [runs[i] for i in active], active
+        for epoch in epochs(task, model, weights, some, batch, range(done + 1, last + 1)):
+            history.record(active, epoch)
+            done, left = epoch.number, history.going_on(active)
+            if len(left) < len(active):
+                weights = [w[[i in left for i in active]] for w in weights]
+            yield weights, done
+            if len(left) < len(active):
+                break
+        active = left
 
 
 def sample_order(seed: int, epoch: int, n: int) -> np.ndarray:
