@@ -181,18 +181,11 @@ def verdicts_of_studies() -> pd.DataFrame:
     files = {"default config": f"{DEFAULT}/claims"}
     for study in re.findall(r"^\| (\w+) \| claims \| fresh \|", states, re.M):
         files[f"`{study}`"] = f"studies/{study}/claims"
-    overall = pd.DataFrame({name: _of_own_data(file) for name, file in files.items()})
-    differ = overall[overall.replace(UNTESTED, np.nan).nunique(axis=1) > 1].fillna("–")
+    overall = pd.DataFrame(
+        {name: kept(f).drop_duplicates("id").set_index("id").overall for name, f in files.items()}
+    ).replace(UNTESTED, np.nan)
+    differ = overall[overall.nunique(axis=1) > 1].fillna("–")
     return differ.set_index("`" + differ.index + "`").reset_index(names="claim")
-
-
-def _of_own_data(file: str) -> pd.Series:
-    """Overall verdicts; a study's only where a row is of its own data and not of the default's."""
-    claims = kept(file)
-    if "setting" in claims:
-        own = claims.setting.astype(str).str.contains("MNIST|LibriSpeech").groupby(claims.id).any()
-        claims = claims[claims.id.map(own)]
-    return claims.drop_duplicates("id").set_index("id").overall
 
 
 def table_1() -> pd.DataFrame:

@@ -23,7 +23,6 @@ from ntkcond.artefacts import (
     fig_weight_scale,
     interval,
     output,
-    table_epochs,
     theory,
 )
 from ntkcond.artefacts.claims import kernels, measured, optimisation
@@ -425,83 +424,29 @@ def test_the_bound_has_a_square_of_slack_and_is_not_broken_by_rounding():
     assert verdicts(tables, names) == dict.fromkeys(names, FAILS)
 
 
-@pytest.mark.parametrize(
-    ("epochs", "verdict"),
-    [([20, 15, 10, 5], HOLDS), ([20, 15, 15, 10], UNCONTRADICTED), ([20, 15, 19, 5], FAILS),
-     ([np.nan, np.nan, 10, 5], UNCONTRADICTED),  # never in time: later than any
-     ([20, 20, 20, 20], UNDECIDED),  # a tie at all depths: epochs are whole
-     ([20, 10, 12, 13], FAILS),  # a slow rise after a fall
-     ([20, 15, 10, np.nan], FAILS), ([np.nan] * 4, UNTESTED)],
-)  # fmt: skip
-def test_epochs_to_a_loss(epochs, verdict):
-    table = pd.DataFrame(
-        {"dataset": "mine", "depth": [1, 2, 3, 4], "rate_for": "depth", "threshold": 0.1,
-         "epochs_mean": epochs, "epochs_std": 0.5, "seeds": 2, "epochs_trained": 40,
-         "learning_rate": 8.0, "at_edge": ""}
-    )  # fmt: skip
-    table["epochs_least"], table["epochs_least_std"] = table.epochs_mean.fillna(41), 0.5
-    table["seeds_below"] = 2 * table.epochs_mean.notna()
-    for activation, expected in (("relu", verdict), ("tanh", UNTESTED)):
-        figure = pd.DataFrame({"dataset": ["mine"], "activation": [activation]})
-        tables = {"table_epochs": table, "fig3": figure}
-        assert verdicts(tables, ["6-training"]) == {"6-training": expected}
+@pytest.mark.parametrize("verdict", [HOLDS, UNDECIDED, FAILS])
+def test_training_has_the_verdict_of_its_table(verdict):
+    """Of ReLU networks; one that fails is corrected for all rows, as there."""
+    row = {
+        "dataset": "mine", "activation": "relu", "threshold": 0.1, "depths": 4, "seeds": 3,
+        "epochs_first": 20.0, "epochs_last": 10.0, "fewest_at": 4, "rank_correlation": -1.0,
+        "rates_inside": verdict != UNDECIDED, "page_p": 0.001,
+        "order_p": 0.01 if verdict == FAILS else 1.0, "verdict": verdict,
+    }  # fmt: skip
+    table = pd.DataFrame([row, {**row, "activation": "tanh", "verdict": FAILS}])
+    [found] = rows_for("6-training", table_depth=table).to_dict("records")
+    assert found["verdict"] == found["overall"] == verdict
+    assert ("at the edge" in found["spread"]) == (verdict == UNDECIDED)
+    assert rows_for("6-training", table_depth=table[1:]).overall.item() == UNTESTED
 
 
-def of_epochs(first: dict[int, dict[float, tuple[float, ...]]]) -> dict[str, pd.DataFrame]:
-    """By depth and learning rate the epoch in which each seed stops, of 150; ∞: in none of these,
-    NaN: it diverges."""
-    runs = [
-        {"dataset": "mnist", "depth": depth, "seed": seed, "learning_rate": rate,
-         "epoch": np.arange(1, 151), "epochs": 150, "stop_below": 1e-3, "flops_per_epoch": 1.0,
-         "train_loss": np.where(np.arange(1, 151) < epoch, 0.5, 9e-4),
-         "diverged_epoch": 90 if np.isnan(epoch) else pd.NA,
-         "stopped_epoch": int(epoch) if epoch <= 150 else pd.NA}
-        for depth, rates in first.items()
-        for rate, epochs in rates.items()
-        for seed, epoch in enumerate(epochs)
-    ]  # fmt: skip
-    whole = dict.fromkeys(["diverged_epoch", "stopped_epoch"], "Int64")
-    training = pd.concat([pd.DataFrame(run) for run in runs]).astype(whole)
-    training.loc[training.diverged_epoch.notna(), "train_loss"] = np.nan
-    figure = pd.DataFrame({"dataset": ["mnist"], "activation": ["relu"]})
-    return {"table_epochs": table_epochs.table(training, [1e-3]), "fig3": figure}
-
-
-LATE, RATES = (np.inf, np.inf), (4.0, 8.0, 16.0)
-
-
-@pytest.mark.parametrize(
-    ("first", "rates", "verdict", "words"),
-    [
-        ([(120, 121), (100, 101), (80, 81), (60, 61)], RATES, HOLDS, ""),
-        ([(120, 121), (60, 61), (80, 81), (100, 101)], RATES, FAILS, ""),
-        # a network that diverged says nothing of its speed
-        ([(120, 121), (100, 101), (80, np.nan), (60, 61)], RATES, UNDECIDED,
-         "diverged at every rate"),
-        # one of two seeds is late: the mean is 142.5 at least, and may be the second largest
-        ([(146, 146), (143, 144), (134, np.inf), (130, 131)], RATES, UNDECIDED, ""),
-        ([(120, 121), (100, 101), (80, 81), (60, np.inf)], RATES, UNDECIDED, ""),  # by one seed
-        ([(120, 121), (60, 61), (80, 81), (100, 101)], (8.0,), UNDECIDED,
-         "one rate alone at L = 1, 2, 3, 4"),
-        ([(120, 121), (60, 61), (80, 81), (100, 101)], (8.0, 16.0), UNDECIDED,
-         "best rate at the edge of those tried at L = 1, 2, 3, 4"),
-    ],
-)  # fmt: skip
-def test_a_depth_counts_by_what_is_known_of_its_seeds_and_rates(first, rates, verdict, words):
-    of_depths = {
-        depth: {rate: each if rate == 8 or np.isnan(each).any() else LATE for rate in rates}
-        for depth, each in enumerate(first, 1)
-    }
-    rows = rows_for("6-training", **of_epochs(of_depths))
-    assert list(rows.verdict) == [verdict]
-    assert words in rows.spread[0]
-
-
-def test_a_rate_at_which_every_run_stops_is_better_than_one_at_which_the_fastest_does():
-    tables = of_epochs({1: {16.0: (140, 140), 32.0: (20, np.inf)}})
-    table = tables["table_epochs"].set_index("rate_for")
-    assert table.learning_rate["depth"] == 16
-    assert table.epochs_mean["depth"] == 140
+def test_only_the_data_sets_of_a_study_count():
+    tables = evidence()
+    assert verdicts(tables, ["5-better"]) == {"5-better": HOLDS}
+    others = claims.table(EVERY, only=["5-better"], datasets=["other"], **tables)
+    assert others.overall.item() == UNTESTED
+    own = claims.table(EVERY, only=["5-better"], datasets=["mine"], **tables)
+    pd.testing.assert_frame_equal(own, rows_for("5-better", **tables))
 
 
 def accuracies(values: list, depths: list, stated=np.nan, samples: int = 99) -> dict:

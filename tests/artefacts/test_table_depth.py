@@ -20,8 +20,9 @@ def training(epochs: list[list[float]], rates=(4.0, 8.0, 16.0), dataset="mnist")
     number = np.arange(1, 51)
     runs = [
         {
-            "dataset": dataset, "depth": depth, "seed": seed, "learning_rate": rate,
-            "epoch": number, "epochs": 50, "stop_below": 0.0, "flops_per_epoch": 1.0,
+            "dataset": dataset, "activation": "relu", "depth": depth, "seed": seed,
+            "learning_rate": rate, "epoch": number, "epochs": 50, "stop_below": 0.0,
+            "flops_per_epoch": 1.0,
             "train_loss": np.where(number >= epoch, 0.05, 1 + 1 / number) * (1.5 - (rate == 8) / 2),
             "diverged_epoch": pd.NA, "stopped_epoch": pd.NA,
         }

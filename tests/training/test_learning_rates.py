@@ -227,3 +227,9 @@ def test_fig3_of_one_run_of_one_epoch_is_drawn(tmp_path):
 def test_fig3_of_nothing_but_divergence_is_drawn(tmp_path):
     none = training({("mine", 1): {1: (None, None)}, ("mine", 2): {1: (None, None)}})
     fig3.draw(fig3.table(none, "depth")).save(tmp_path / "fig3.png")
+
+
+def test_a_rate_at_which_every_run_stops_is_better_than_one_at_which_the_fastest_does():
+    """Of rate 2 both runs stop late, of rate 4 one early and one never."""
+    runs = stopped({("mnist", 1): {2: (0.09, 0.09), 4: (0.001, 0.2)}}, below=0.1)
+    assert rates("depth", runs)["mnist", 1][0] == 2

@@ -5,6 +5,8 @@ import textwrap
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import NullLocator
 
 from ntkcond.artefacts import best_rate, style
 from ntkcond.artefacts.spec import Spec
@@ -21,14 +23,15 @@ SPEC = Spec(
     datasets="fig3",
     about="training",
     caption="""
-The training loss against the epoch, a curve for each depth L, from light to dark. Mean over seeds,
-which set the initialisation and the order of the samples; shade: their range. Nothing is smoothed:
-each point is the mean loss over the samples of one epoch, each before the step that uses it. Below,
-for each curve, the learning rate η with the lowest training loss in the last epoch of all that were
+Above: the training loss against the epoch, a curve for each depth L, from light to dark. Mean over
+seeds, which set the initialisation and the order of the samples; shade: their range. Nothing is
+smoothed: each point is the mean loss over the samples of one epoch, each before the step that uses
+it. Middle: the first epoch in which a curve is below a loss, against L. Below, for each curve, the
+learning rate η with the lowest training loss in the last epoch of all that were
 tried (``rate_for``: for each depth, or one for all depths of a data set), or the one that was
 tried. Where runs end below a loss (``training.stop_below``), the best rate is the one that gets
-there first, and a curve ends with its first run. A rate marked * is at the edge of several that
-were tried; one beyond it may be better.
+there first, and a curve ends with its first run, at a dot. A rate marked * is at the edge of
+several that were tried; one beyond it may be better.
 *none*: at every rate a run diverged. As the last epoch alone decides, a rate whose loss jumps there
 is not chosen.
 
@@ -55,6 +58,7 @@ network always converges faster than shallower ones. When you compare:
 )
 
 PER_CURVE = ["width", "activation", "convention", "loss", "batch", "epochs", "samples", "tf32"]
+REACHED = {1: "o-", 0.1: "s--", 0.01: "^:"}  # losses, and how their epochs are drawn
 OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
 LOSSES = {"cross_entropy": "nats", "square": "half the squared error"}
 SCALES = {
@@ -109,17 +113,29 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     colours = style.depth_colours_of(numbers.depth)
     width = style.TEXT_WIDTH if len(datasets) > 1 else 4.2
     note = [part for line in _note(numbers) for part in textwrap.wrap(line, int(22 * width))]
-    heights = [2.5, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
+    heights = [4.2, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
     figure = style.figure(height=sum(heights), width=width)
     above, below = figure.subfigures(2, 1, height_ratios=heights)
-    panels = above.subplots(1, len(datasets), squeeze=False)[0]
-    for axes, (_, rows) in zip(panels, datasets, strict=True):
-        _panel(axes, rows, colours)
+    panels = above.subplots(2, len(datasets), squeeze=False, height_ratios=[3, 2])
+    for (curves, reached), (_, rows) in zip(panels.T, datasets, strict=True):
+        _panel(curves, rows, colours)
+        _reached(reached, rows)
     losses = [LOSSES[name] for name in numbers.loss.unique()]
-    panels[0].set_ylabel(f"training loss ({' or '.join(losses)})")
+    panels[0, 0].set_ylabel(f"training loss ({' or '.join(losses)})")
+    panels[1, 0].set_ylabel("epochs to a loss")
     _key(below, numbers, colours)
-    below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
+    words = below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
+    _settle(figure, words)
     return figure
+
+
+def _settle(figure: Figure, words: Text) -> None:
+    """Lays out once, and rounds the places: the solver's last digits differ from run to run."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.get_axes():
+        axes.set_position([round(part, 3) for part in axes.get_position(original=True).bounds])
+    words.set_position([round(part, 3) for part in words.get_position()])
 
 
 def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
@@ -127,14 +143,35 @@ def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
         epoch, low, high = curve.epoch.astype(int), curve.train_loss_min, curve.train_loss_max
         look = {"color": colours[depth], "zorder": 2 + depth / 1000}
         axes.plot(epoch, curve.train_loss_mean, marker="o" if len(curve) == 1 else None, **look)
+        if len(curve) < curve.epochs.iloc[0]:  # its first run is below the loss at which runs end
+            axes.plot(epoch.iloc[-1], curve.train_loss_mean.iloc[-1], "o", markersize=4, **look)
         axes.fill_between(epoch, low, high, alpha=0.15, linewidth=0, **look)
     row = numbers.iloc[0]
     axes.set_title(f"{title(row.dataset)}\n{row.samples:,} samples")
     axes.set_xlabel("epoch")
     style.plain_log(axes)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(style.PlainLogTicks())
+    axes.xaxis.set_major_formatter(lambda value, _: style.plain(value))
+    axes.xaxis.set_minor_locator(NullLocator())
     if numbers.epoch.isna().all():
         axes.text(0.5, 0.5, "at every rate a run diverged", ha="center", transform=axes.transAxes)
+
+
+def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
+    """The first epoch below each of REACHED, against depth; the loss stands at the last depth."""
+    curves = numbers.dropna(subset="epoch")
+    style.plain_log(axes)
+    style.depth_axis(axes, numbers.depth)
+    axes.set_xlabel("depth $L$")
+    axes.margins(x=0.2, y=0.1)
+    for loss, look in REACHED.items():
+        first = curves[curves.train_loss_mean < loss].groupby("depth").epoch.min().astype(int)
+        if len(first):
+            axes.plot(first.index, first, look, color="black")
+            place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
+            text = axes.annotate(f"{loss:g}", (first.index[-1], first.iloc[-1]), **place)
+            text.set(fontsize=7, in_layout=False)
 
 
 def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> None:
@@ -181,30 +218,14 @@ def _note(numbers: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _alone(numbers: pd.DataFrame) -> str:
-    """At which depths one rate was tried, if only some data sets have one there."""
-    only = (numbers.at_edge == "only").groupby(numbers.depth)
-    some = only.any() & ~only.all()
-    if not some.any():
-        return best_rate.alone(numbers)
-    all_sets, some_sets = (
-        ", ".join(map(str, depths.index[depths])) for depths in (only.all(), some)
-    )
-    at_all = f"at L = {all_sets}, " * bool(all_sets)
-    return f"compared with no other {at_all}of some data sets at L = {some_sets}"
-
-
 def _rates(numbers: pd.DataFrame) -> str:
-    alone = _alone(numbers)
-    if (numbers.rates_tried == 1).all():
-        return (
-            rf"$\eta$: the learning rate; {alone or 'one at each depth, compared with no other'}."
-        )
+    only = numbers[numbers.at_edge == "only"]
+    if len(only) == len(numbers[numbers.learning_rate.notna()]):
+        return r"$\eta$: the learning rate, one tried at each depth."
     curves = numbers.groupby(CURVE)
     stops = bool((curves.epoch.max() < curves.epochs.max()).any())
     chosen = best_rate.chosen(numbers.rate_for.iloc[0], stops)
-    return (
-        rf"$\eta$: the learning rate {chosen}, of those from"
-        f" {numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}"
-        f"{'; ' * bool(alone)}{alone}."
-    )
+    tried = f"{numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}"
+    alone = f"; one alone at L = {', '.join(map(str, sorted(only.depth.unique())))}"
+    end = alone * bool(len(only))
+    return rf"$\eta$: the learning rate {chosen}, of those from {tried}{end}."

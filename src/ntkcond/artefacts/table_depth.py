@@ -44,18 +44,19 @@ ROUNDED = 1 / 12  # variance of what is rounded up to an epoch
 def table(training: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set and loss that any run reaches."""
     rates = best_rates(training, "depth")
+    activation = training.drop_duplicates("dataset").set_index("dataset").activation
     first = first_epochs(runs_at(training, rates), LOSSES)
     first = first.assign(epoch=first["first"].fillna(first.epochs_trained + 1))
     rows = [
         {
-            "dataset": dataset, "threshold": loss,
+            "dataset": dataset, "activation": activation[dataset], "threshold": loss,
             **tested(runs, rates[rates.dataset == dataset].set_index("depth").at_edge),
         }
         for (dataset, loss), runs in first.groupby(["dataset", "threshold"], sort=False)
         if runs["first"].notna().any() and runs.depth.nunique() > 1
     ]  # fmt: skip
     columns = [
-        "dataset", "threshold", "depths", "seeds", "runs", "reached", "epochs_first",
+        "dataset", "activation", "threshold", "depths", "seeds", "runs", "reached", "epochs_first",
         "epochs_last", "fewest_at", "rank_correlation", "rates_inside", "page_p", "order_p",
     ]  # fmt: skip
     numbers = pd.DataFrame(rows, columns=columns)

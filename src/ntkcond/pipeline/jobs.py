@@ -186,8 +186,10 @@ class Jobs:
 
     def _setting(self, name: str, path: str) -> object:
         """training.rate_for: that setting of the config; datasets.*.source: that of each data set
-        of the artefact."""
+        of the artefact; keep.datasets: the data sets of all else that a study keeps."""
         every, _, key = path.rpartition(".")
+        if path == "keep.datasets":
+            return self.datasets_of(*(kept for kept in self.config.keep or () if kept != name))
         if every == "datasets.*":
             shown = self.config.figures[SPECS[name].datasets or ""]
             return {dataset: self.data(dataset).settings[key] for dataset in shown}

@@ -39,10 +39,11 @@ SPEC = Spec(
     inputs=(
         "theory", "conditioning", "angles", "fig3", "fig_activations", "fig_architectures",
         "fig_infinite_depth", "fig_weight_scale", "fig_descent", "fig_evolution",
-        "fig_predictors", "fig_depth_steps", "fig_when_data", "table_epochs",
+        "fig_predictors", "fig_depth_steps", "fig_when_data", "table_depth",
         "table_generalization", "sweep_first_layer", "sweep_infinite", "sweep_activations",
         "sweep_width",
     ),
+    settings={"datasets": "keep.datasets"},
     files=(".csv", ".md", ".html"),
     reported=(".csv", ".md", ".html"),
     caption="""
@@ -116,6 +117,7 @@ def table(
     claims: Iterable[Claim] = tuple(CLAIMS),
     only: Collection[str] = (),
     theory: pd.DataFrame | None = None,
+    datasets: Collection[str] = (),
     **tables: pd.DataFrame,
 ) -> pd.DataFrame:
     """A row for each claim and setting, in the order of their ids.
@@ -124,10 +126,16 @@ def table(
     verdict of this row; p: of a contradiction, before the correction for several rows; overall: of
     the claim, by VERDICTS; judged: exact, or how its tests are corrected; support: of a conjecture,
     in words, or where the verdict was reached; same_as: the claim that has the same test. Where
-    nothing was measured, `measured` says why. only: ids, if not all claims. tables: of artefacts,
-    by their names.
+    nothing was measured, `measured` says why. only: ids, if not all claims. datasets:
+    those that count, if not all. tables: of artefacts, by their names.
     """
     evidence = {name.removeprefix("sweep_"): rows for name, rows in tables.items()}
+    if datasets:
+        own = {
+            name: rows[rows.dataset.isin(datasets)] if "dataset" in rows else rows
+            for name, rows in evidence.items()
+        }
+        evidence = {name: rows for name, rows in own.items() if len(rows)}
     for name, numbers in evidence.items():
         if "bias" in numbers:  # the paper's networks have none
             evidence[name] = numbers[numbers.bias == 0]

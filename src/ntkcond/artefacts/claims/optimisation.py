@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr, t
+from scipy.stats import t
 
 from ntkcond.artefacts.verdicts import trend
 from ntkcond.artefacts.verdicts.claim import (
@@ -44,50 +44,22 @@ CLAIMS = Claims(kind=EXPERIMENT)
     "6-training", "v1 and ICLR §6 and Fig. 3, newest Fig. 4",
     "On each data set, deeper networks always train faster than shallower ones.",
 )  # fmt: skip
-def trains_faster(table_epochs: Table, fig3: Table) -> Findings:
-    """Epochs against depth, at each threshold that any network reaches. Where not every seed does,
-    the mean is known to be at least `epochs_least`; where the best rate is at the edge of those
-    tried, or alone, another rate may need fewer. Depths at which a run diverged at every rate are
-    left out, and named."""
-    relu = table_epochs.dataset.isin(fig3[fig3.activation == "relu"].dataset)
-    by_depth = table_epochs[(table_epochs.rate_for == "depth") & relu].sort_values("depth")
-    for (dataset, threshold), rows in by_depth.groupby(["dataset", "threshold"], sort=False):
-        diverged, rows = rows[rows.learning_rate.isna()], rows[rows.learning_rate.notna()]
-        reached, edge = rows.epochs_mean.notna(), rows.at_edge.fillna("") != ""
-        if len(rows) < 2 or not reached.any():
-            continue
-        epochs = rows.epochs_mean.fillna(rows.epochs_trained + 1).to_numpy()
-        # where no seed gets there, nothing is known of the spread
-        seeds, spread = int(rows.seeds.min()), rows.epochs_least_std[rows.seeds_below > 0]
-        variances = ((np.square(spread.fillna(0)) + WHOLE_EPOCHS) / seeds).reindex(rows.index)
-        rise = trend.rising(
-            -rows.epochs_least.to_numpy(float), seeds, variances.to_numpy(), seeds - 1,
-            at_most=~reached, at_least=edge,
-        )  # fmt: skip
-        if len(diverged) and rise.verdict == HOLDS:
-            rise = rise._replace(verdict=UNDECIDED)
-        tie = len(set(epochs)) == 1
-        correlation = 0.0 if tie else spearmanr(rows.depth, epochs).statistic
-        words = f"epochs {_listed(rows.depth, rows.epochs_mean)}, {seeds} seeds"
-        if not math.isnan(rise.p):
-            words += f", {chance(rise.p)}"
-        for which, said in (
-            (diverged, "a run diverged at every rate"),
-            (rows[edge & (rows.at_edge == "only")], "one rate alone"),
-            (rows[edge & (rows.at_edge != "only")], "best rate at the edge of those tried"),
-        ):
-            if len(which):
-                words += f"; {said} at L = {', '.join(map(str, which.depth))}"
+def trains_faster(table_depth: Table) -> Findings:
+    """As `table_depth` tests it: a trend, and no layer that costs epochs."""
+    for row in table_depth[table_depth.activation == "relu"].itertuples():
+        words = (
+            f"epochs {short(row.epochs_first)} at the least L, {short(row.epochs_last)} at the"
+            f" greatest, fewest at L = {row.fewest_at}; {row.seeds} seeds"
+        )
+        if not math.isnan(row.page_p):
+            words += f"; trend {chance(row.page_p)}, order {chance(row.order_p)}"
+        if not row.rates_inside:
+            words += "; best rates at the edge of those tried, or alone"
         yield judged(
-            f"{title(dataset)}, to a loss of {threshold:g}",
-            "rank correlation of epochs with depth", "−1", f"{correlation:+.2f}".replace("-", "−"),
-            words, rise.verdict, rise.p,
+            f"{title(row.dataset)}, to a loss of {row.threshold:g}",
+            "rank correlation of epochs with depth", "−1",
+            f"{row.rank_correlation:+.2f}".replace("-", "−"), words, row.verdict, row.order_p,
         )  # fmt: skip
-
-
-def _listed(depths: pd.Series, epochs: pd.Series) -> str:
-    known = [f"{short(e)} at L = {d}" for d, e in zip(depths, epochs, strict=True) if e == e]
-    return ", ".join(known)
 
 
 def _descents(fig_descent: Table) -> Iterator[tuple[str, Table]]:

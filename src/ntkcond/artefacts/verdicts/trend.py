@@ -1,8 +1,8 @@
 """Whether a curve over depth goes one way: a test against all that is not monotone.
 
 Noise: independent between seeds and depths, but for what `by_depth` removes: that which a seed adds
-to all its depths. (Tables that state only a spread at each depth, as those of `6-descent` and
-`6-training`, leave it in.) Standard deviations σ differ by depth; five seeds alone would tell them
+to all its depths. (Tables that state only a spread at each depth, as that of `6-descent`, leave it
+in.) Standard deviations σ differ by depth; five seeds alone would tell them
 too badly, so they are shrunk towards each other as far as their scatter may be chance. With two
 seeds one σ is taken for all depths.
 
