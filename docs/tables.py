@@ -80,10 +80,10 @@ def signed(value: float) -> str:
 def full_size() -> pd.DataFrame:
     numbers = kept("studies/full_size/fig2").dropna(subset="kappa_verdict")
     curves = numbers.set_index(["dataset", "activation", "depth"]).sort_index()
-    return table("|κ, L = 0|L = 1|L = 10|min φ, L = 0|L = 1|L = 10", (
+    return table("|κ, L = 0|L = 1|L = 3|L = 10|min φ, L = 0|L = 1|L = 3|L = 10", (
         [f"{TITLES[dataset]}, {words}",
-         *(kappa(curves.kappa_mean[dataset, name, L]) for L in (0, 1, 10)),
-         *(f"{digits(curves.min_angle_deg_mean[dataset, name, L], 2)}°" for L in (0, 1, 10))]
+         *(kappa(curves.kappa_mean[dataset, name, L]) for L in (0, 1, 3, 10)),
+         *(f"{digits(curves.min_angle_deg_mean[dataset, name, L], 2)}°" for L in (0, 1, 3, 10))]
         for dataset in numbers.dataset.unique()
         for name, words in (("relu", "ReLU"), ("linear", "linear"))
     ))  # fmt: skip
