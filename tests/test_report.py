@@ -119,10 +119,10 @@ def test_the_front_page_shows_figure_2(finished, page):
 def test_the_front_page_counts_the_verdicts():
     """By the third part of claims.md, where there is one."""
     table = output.read(ROOT / "studies/full_size/claims.csv")
+    counted = claims.counts(table.fillna({"same_as": "", "support": ""}))["theorem"]
     summary = claims.markdown(table).split("\n\n")[2]
-    assert summary.startswith(
-        "Of 41 theorems and closed forms: **holds** 33, **holds as corrected** 6"
-    )
+    words = f"Of {sum(counted.values())} theorems and closed forms: **holds** {counted['holds']},"
+    assert summary.startswith(words) and counted["holds"] > 20
     front = (ROOT / "workflow/report/front.rst").read_text("utf-8")
     assert '"claims.md").read_text("utf-8").split("\\n\\n")[2]' in front
 

@@ -2,10 +2,10 @@
 
 import textwrap
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.ticker import NullLocator
 
 from ntkcond.artefacts import best_rate, style
@@ -58,6 +58,7 @@ network always converges faster than shallower ones. When you compare:
 )
 
 PER_CURVE = ["width", "activation", "convention", "loss", "batch", "epochs", "samples", "tf32"]
+ABOVE = 4.4  # inches of the panels
 REACHED = {1: "o-", 0.1: "s--", 0.01: "^:"}  # losses, and how their epochs are drawn
 OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
 LOSSES = {"cross_entropy": "nats", "square": "half the squared error"}
@@ -113,7 +114,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     colours = style.depth_colours_of(numbers.depth)
     width = style.TEXT_WIDTH if len(datasets) > 1 else 4.2
     note = [part for line in _note(numbers) for part in textwrap.wrap(line, int(22 * width))]
-    heights = [4.2, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
+    heights = [ABOVE, 0.16 * (len(datasets) + 1) + 0.12 * len(note) + 0.15]  # inches
     figure = style.figure(height=sum(heights), width=width)
     above, below = figure.subfigures(2, 1, height_ratios=heights)
     panels = above.subplots(2, len(datasets), squeeze=False, height_ratios=[3, 2])
@@ -123,19 +124,24 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     losses = [LOSSES[name] for name in numbers.loss.unique()]
     panels[0, 0].set_ylabel(f"training loss ({' or '.join(losses)})")
     panels[1, 0].set_ylabel("epochs to a loss")
-    _key(below, numbers, colours)
-    words = below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
-    _settle(figure, words)
+    key = _key(below, numbers, colours)
+    below.supxlabel("\n".join(note), fontsize=6, color=style.GREY)
+    _place(figure, panels, key, 0.12 * len(note) + 0.1)
     return figure
 
 
-def _settle(figure: Figure, words: Text) -> None:
-    """Lays out once, and rounds the places: the solver's last digits differ from run to run."""
-    figure.draw_without_rendering()
+def _place(figure: Figure, panels: np.ndarray, key: Axes, note: float) -> None:
+    """By hand, in inches, of which the note takes so many: the last digits of a solver's layout
+    differ from run to run."""
     figure.set_layout_engine("none")
-    for axes in figure.get_axes():
-        axes.set_position([round(part, 3) for part in axes.get_position(original=True).bounds])
-    words.set_position([round(part, 3) for part in words.get_position()])
+    (width, height), count = figure.get_size_inches(), panels.shape[1]
+    one = (width - 0.6 - 0.35 - 0.62 * (count - 1)) / count
+    for (curves, reached), column in zip(panels.T, range(count), strict=True):
+        left = (0.6 + column * (one + 0.62)) / width
+        curves.set_position([left, 1.85 / ABOVE, one / width, 2.05 / ABOVE])
+        reached.set_position([left, 0.42 / ABOVE, one / width, 1.0 / ABOVE])
+    below = height - ABOVE
+    key.set_position([1.25 / width, note / below, 1 - 1.3 / width, 1 - note / below])
 
 
 def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
@@ -174,7 +180,7 @@ def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
             text.set(fontsize=7, in_layout=False)
 
 
-def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> None:
+def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> Axes:
     """A column for each depth: its colour, and for each data set the learning rate."""
     datasets = list(numbers.dataset.unique())
     top = len(datasets)
@@ -190,6 +196,7 @@ def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> None:
     for row in numbers.drop_duplicates(CURVE).itertuples():
         place = list(colours).index(row.depth), top - 1 - datasets.index(row.dataset)
         axes.text(*place, best_rate.shown(row), ha="center", **small)
+    return axes
 
 
 def _note(numbers: pd.DataFrame) -> list[str]:
