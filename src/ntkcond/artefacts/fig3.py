@@ -59,7 +59,7 @@ network always converges faster than shallower ones. When you compare:
 
 PER_CURVE = ["width", "activation", "convention", "loss", "batch", "epochs", "samples", "tf32"]
 ABOVE = 4.4  # inches of the panels
-REACHED = {1: "o-", 0.1: "s--", 0.01: "^:"}  # losses, and how their epochs are drawn
+REACHED = (1, 0.1, 0.01)  # losses
 OTHERS = ("train_accuracy", "test_loss", "test_accuracy")
 LOSSES = {"cross_entropy": "nats", "square": "half the squared error"}
 SCALES = {
@@ -171,10 +171,10 @@ def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
     style.depth_axis(axes, numbers.depth)
     axes.set_xlabel("depth $L$")
     axes.margins(x=0.2, y=0.1)
-    for loss, look in REACHED.items():
+    for loss in REACHED:
         first = curves[curves.train_loss_mean < loss].groupby("depth").epoch.min().astype(int)
         if len(first):
-            axes.plot(first.index, first, look, color="black")
+            axes.plot(first.index, first, "o-", color="black", markersize=3)
             place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
             text = axes.annotate(f"{loss:g}", (first.index[-1], first.iloc[-1]), **place)
             text.set(fontsize=7, in_layout=False)
