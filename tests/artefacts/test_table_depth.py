@@ -65,6 +65,15 @@ def test_a_run_that_does_not_get_there_counts_as_later_than_all():
     assert table_depth.table(training(cut)).verdict.item() == FAILS
 
 
+def test_a_depth_at_which_every_rate_diverged_leaves_it_undecided():
+    """Nothing is known of its speed."""
+    runs = training(FALLS)
+    runs.loc[(runs.depth == 3) & (runs.seed == 1), "train_loss"] = math.nan
+    runs.loc[(runs.depth == 3) & (runs.seed == 1), "diverged_epoch"] = 1
+    [row] = table_depth.table(runs).to_dict("records")
+    assert (row["depths"], row["rates_inside"], row["verdict"]) == (4, False, UNDECIDED)
+
+
 def test_rows_are_corrected_together():
     """By Holm: of six alike each p counts six times."""
     sets = pd.concat([training(FALLS, dataset=f"set {i}") for i in range(6)])

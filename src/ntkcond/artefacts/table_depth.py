@@ -84,7 +84,9 @@ def tested(runs: pd.DataFrame, at_edge: pd.Series) -> dict:
         "reached": int(reached.to_numpy().sum()),
         "epochs_first": means.iloc[0], "epochs_last": means.iloc[-1], "fewest_at": means.idxmin(),
         "rank_correlation": spearmanr(means.index, means).statistic if means.nunique() > 1 else 0.0,
-        "rates_inside": not edge.any(), "page_p": page, "order_p": order,
+        # of a depth at which every rate diverged nothing is known
+        "rates_inside": not edge.any() and set(means.index) == set(at_edge.index),
+        "page_p": page, "order_p": order,
     }  # fmt: skip
 
 
