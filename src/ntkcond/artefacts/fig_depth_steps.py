@@ -19,8 +19,9 @@ SPEC = Spec(
     datasets="fig2",
     caption="""
 ReLU networks. **(a)** κ against depth L, geometric mean over initialisations, with its 95 % t
-interval. **(b)** The change of κ from one depth to the next, with Welch's 95 % interval. Black: the
-mean over data sets, where no two of them share an initialisation. Each initialisation counts once,
+interval. **(b)** The change of κ per layer from one depth to the next (over several layers: the
+geometric mean of their changes), with Welch's 95 % interval. Black: the mean over data sets, where
+no two of them share an initialisation. Each initialisation counts once,
 by its mean of log κ over its blocks. Weights of two depths are independent. Depths with a κ that
 is ∞ or not resolved are left out.
 
@@ -132,7 +133,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     together = len(looks) if ALL in set(numbers.dataset) else len(names)
     for i, (name, rows) in enumerate(numbers.groupby("dataset", sort=False)):
         moved = 0.5 * (i / together - 0.5)  # so that intervals stand side by side
-        change = 100 * (rows[["change_mean", "change_low", "change_high"]] - 1)
+        layers = (rows.depth - rows.before).to_numpy()[:, None]
+        change = rows[["change_mean", "change_low", "change_high"]] ** (1 / layers)
+        change = 100 * (change - 1)
         for axes, (mean, low, high) in (
             (left, rows[["kappa_mean", "kappa_low", "kappa_high"]].to_numpy().T),
             (right, change.to_numpy().T),
@@ -147,8 +150,8 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     left.set_ylabel(r"NTK condition number $\kappa$")
     left.set_title(r"(a) $\kappa$ with ReLU")
     right.axhline(0, color="black", linewidth=0.8)
-    right.set_ylabel("change from the depth before, %")
-    right.set_title("(b) change with depth")
+    right.set_ylabel("change per layer, %")
+    right.set_title("(b) change per layer")
     for axes in (left, right):
         style.depth_axis(axes, numbers.depth)
     keys = [
