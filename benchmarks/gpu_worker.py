@@ -28,8 +28,8 @@ from ntkcond.datasets.samples import choose
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP, GradientMap
 from ntkcond.ntk.closest_pair import ClosestPair, closest_gradients
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.run.files import write_text
 from ntkcond.run.machine import available_memory
 from ntkcond.steps.training_task import make_repeatable

@@ -45,7 +45,7 @@ SLOW = [  # more than a second or two each
     "tests/ntk/test_dual_activations.py::test_kinks_are_named_or_cost_accuracy_that_the_error_tells",
     "tests/ntk/test_infinite_width.py::test_entries_and_smallest_eigenvalue_are_within_their_bounds",
     "tests/ntk/test_infinite_width.py::test_what_the_report_says_of_figure_1",
-    "tests/ntk/test_of_module.py::test_every_kernel_is_that_of_the_jacobian[resnet18",
+    "tests/library/test_of_module.py::test_every_kernel_is_that_of_the_jacobian[resnet18",
     "tests/arrays/test_half.py",
 ]
 CAUGHT = ("killed", "timeout", "segfault")

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 
 from ntkcond.arrays.block_cyclic import BLOCK, BlockCyclic, Grid, LocalTiles
+from ntkcond.ntk.eigenvalues import spectrum
 from ntkcond.ntk.rounding import KernelError
-from ntkcond.ntk.spectrum import spectrum
 from ntkcond.steps.scalapack_spectrum import grid
 
 SIZES = (1, 100, 2 * BLOCK, 4 * BLOCK + 77)

@@ -474,7 +474,7 @@ CHANGES: dict[str, list] = {
             (("steps/checkpoint",),) * 2,
             (("ntk/empirical",),) * 2,
             (("ntk/closest_pair",),) * 2,
-            (("ntk/spectrum",),) * 2,
+            (("ntk/eigenvalues",),) * 2,
             (("ntk/rounding",),) * 2,
             (("ntk/rank",),) * 2,
             (
@@ -503,8 +503,8 @@ CHANGES: dict[str, list] = {
             (("datasets/registry", "datasets/source"), ("datasets/registry",)),
         )
     },
-    "`ntk/eigen.py`, `ntk/operators.py`, `ntk/public.py`: of the library alone": [
-        code("ntk/eigen.py", "ntk/operators.py", "ntk/public.py")
+    "`library/eigen.py`, `library/operators.py`, `library/public.py`: of the library alone": [
+        code("library/eigen.py", "library/operators.py", "library/public.py")
     ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],

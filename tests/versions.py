@@ -29,7 +29,7 @@ VERSIONS = (
 )
 NEEDED = ["pytest-xdist", "filelock", "mpmath", "pyyaml", "h5py", "pandas", "psutil"]
 NEEDED += ["threadpoolctl"]
-TESTS = ["tests/ntk", "tests/arrays", "tests/networks"]
+TESTS = ["tests/ntk", "tests/library", "tests/arrays", "tests/networks"]
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:

@@ -9,20 +9,20 @@ import importlib
 # words, so that no result depends on all of them (`ntkcond.run.digests`).
 _PUBLIC = {
     "ACTIVATIONS": "networks.activations",
-    "Kernel": "ntk.of_module",
+    "Kernel": "library.of_module",
     "MLP": "networks.mlp",
-    "Spectrum": "ntk.spectrum",
+    "Spectrum": "ntk.eigenvalues",
     "UserError": "run.errors",
-    "closest_pair": "ntk.of_module",
-    "condition_number": "ntk.of_module",
-    "eigendecomposition": "ntk.eigen",
+    "closest_pair": "library.of_module",
+    "condition_number": "library.of_module",
+    "eigendecomposition": "library.eigen",
     "empirical_ntk": "ntk.empirical",
-    "extreme_eigenvalues": "ntk.public",
-    "gradient_angle": "ntk.public",
-    "infinite_width_ntk": "ntk.public",
-    "jacobian": "ntk.operators",
-    "kernel": "ntk.of_module",
-    "ntk_operator": "ntk.operators",
+    "extreme_eigenvalues": "library.public",
+    "gradient_angle": "library.public",
+    "infinite_width_ntk": "library.public",
+    "jacobian": "library.operators",
+    "kernel": "library.of_module",
+    "ntk_operator": "library.operators",
 }
 __all__ = sorted(_PUBLIC)
 

@@ -6,7 +6,7 @@ import pytest
 from ntkcond.arrays import half
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, PARTIAL_SUMS, half_of
-from ntkcond.ntk.spectrum import UNIT_ROUNDOFF
+from ntkcond.ntk.eigenvalues import UNIT_ROUNDOFF
 
 SIZES = [1, PANEL - 1, PANEL, PANEL + 1, 2 * PANEL + 17]
 

@@ -50,9 +50,9 @@ from ntkcond.artefacts.verdicts.claim import (
     judged,
     together,
 )
+from ntkcond.library.of_module import kernel
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.modules import BUILDERS, drawn
-from ntkcond.ntk.of_module import kernel
 from workflow import ROOT
 
 OF_DATA_SETS = [*kernels.CLAIMS, *optimisation.CLAIMS]

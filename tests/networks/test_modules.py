@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from ntkcond.library.of_module import kernel
 from ntkcond.networks import modules
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.architectures import ARCHITECTURES, seen_as
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.of_module import kernel
 from ntkcond.run.errors import UserError
 from ntkcond.settings import fields
 

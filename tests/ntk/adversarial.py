@@ -19,15 +19,16 @@ from extended_precision import EXACT as SMOOTH
 from extended_precision import ntk as ntk_at_infinite_width
 from torch import Tensor, nn
 
+from ntkcond.library import of_module
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.gaussian import normalisation
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import measure, of_module
+from ntkcond.ntk import measure
+from ntkcond.ntk.eigenvalues import Spectrum, spectrum
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.infinite_width import infinite_width_ntk
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import KernelError, gradients_with_error, layer_gradients_with_error
-from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
 DIGITS = (50, 100, 200, 400, 800)

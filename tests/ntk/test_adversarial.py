@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from adversarial import CHEAP, KINDS, judged
 
+from ntkcond.library import gradient_error, of_module, perturbation
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.ntk import gradient_error, infinite_width, of_module, perturbation, rounding, spectrum
+from ntkcond.ntk import eigenvalues, infinite_width, rounding
 from thoroughness import how_many
 
 CASES = how_many("CASES", few=280, thorough=100_000)
@@ -72,7 +73,7 @@ def _cancelling(z):
 
 
 real_shape, real_collected, real_enclosed = (
-    rounding._shape, rounding._collected, spectrum._enclosed
+    rounding._shape, rounding._collected, eigenvalues._enclosed
 )  # fmt: skip
 # What is planted: the kind of case that shows it, how many of them, what is replaced by what.
 FLAWS = {
@@ -82,7 +83,7 @@ FLAWS = {
     ),
     "no kinks": ("knots", 60, rounding, "_shape", _without_jumps),
     "no noise": ("deep", 100, rounding, "LAMBDA", 0.0),
-    "a factor does not round": ("matrix", 100, spectrum, "_enclosed", _sharper),
+    "a factor does not round": ("matrix", 100, eigenvalues, "_enclosed", _sharper),
     "closed forms do not round": (
         "infinite width", 60, infinite_width, "entry_error", lambda *_: 0.0
     ),

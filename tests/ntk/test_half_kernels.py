@@ -13,10 +13,10 @@ from ntkcond.arrays.half import PANEL, Half
 from ntkcond.artefacts import conditioning
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO
 from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half, ntk_between, ntk_product
 from ntkcond.ntk.infinite_width import infinite_width_ntk, infinite_width_ntk_half
 from ntkcond.ntk.measure import measure
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO
 from ntkcond.run.errors import UserError
 from ntkcond.steps import kernel as kernel_step
 from ntkcond.steps import spectrum as spectrum_step

@@ -12,10 +12,10 @@ from extended_precision import CLOSED, HERE, SMOOTH
 from ntkcond.networks.activations import Activation
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import infinite_width
+from ntkcond.ntk.eigenvalues import spectrum
 from ntkcond.ntk.infinite_width import entry_error, g, gradient_angle, infinite_width_ntk
 from ntkcond.ntk.measure import measure
 from ntkcond.ntk.rounding import KernelError
-from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run.errors import UserError
 from small_networks import mlp
 from thoroughness import how_many

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ntkcond.arrays import block_cyclic, half
-from ntkcond.ntk import closest_pair, empirical, infinite_width, rounding, spectrum
+from ntkcond.ntk import closest_pair, eigenvalues, empirical, infinite_width, rounding
 from ntkcond.settings import memory
 from ntkcond.steps import closest_pair as closest_pair_step
 from ntkcond.steps import kernel, scalapack_spectrum, sweep
@@ -27,8 +27,19 @@ BELOW = {
     "studies": {"checks", "pipeline", "artefacts", "settings", "run"},
     "checks": {"steps", "run"},
     "pipeline": {"steps", "artefacts", "datasets", "networks", "settings", "run"},
-    "steps": {"artefacts", "ntk", "training", "datasets", "networks", "arrays", "settings", "run"},
+    "steps": {
+        "artefacts",
+        "library",
+        "ntk",
+        "training",
+        "datasets",
+        "networks",
+        "arrays",
+        "settings",
+        "run",
+    },
     "artefacts": {"ntk", "training", "datasets", "networks", "arrays", "run"},
+    "library": {"ntk", "datasets", "networks", "arrays", "run"},
     "ntk": {"datasets", "networks", "arrays", "run"},
     "training": {"networks", "arrays", "run"},
     "settings": {"networks", "run"},
@@ -37,7 +48,7 @@ BELOW = {
     "arrays": set(),
     "run": set(),
 }
-COMPUTED = ("steps", "artefacts", "ntk", "training", "datasets", "networks", "arrays")
+COMPUTED = ("steps", "artefacts", "library", "ntk", "training", "datasets", "networks", "arrays")
 # What computed modules may take from `run` and `settings`, and why no number of a result comes with
 # it. They are in no digest: were a number taken from there, changing it would rebuild nothing.
 NO_NUMBERS = {
@@ -214,7 +225,7 @@ def test_what_steps_say_again_of_computed_code_is_the_same():
     assert memory.TOGETHER == rounding.AT_ONCE
     tile = empirical.tile_size(np.empty(0))
     assert 3 * memory.FLOAT64 * tile * empirical.WIDTH * tile == kernel.TILES
-    assert memory.BY_HALF_FROM == spectrum.FULL_SPECTRUM_UP_TO + 1
+    assert memory.BY_HALF_FROM == eigenvalues.FULL_SPECTRUM_UP_TO + 1
     assert memory.PANEL == half.PANEL
     assert scalapack_spectrum.TILE == block_cyclic.BLOCK
     rows = inspect.signature(empirical.ntk_product).parameters["rows"]
@@ -224,13 +235,13 @@ def test_what_steps_say_again_of_computed_code_is_the_same():
 
 PLANTED = [
     ("networks/mlp.py", "from ntkcond.ntk import rank"),
-    ("ntk/spectrum.py", "from ntkcond.pipeline.schema import SCHEMA"),
-    ("ntk/spectrum.py", "from ntkcond.training import sgd"),
+    ("ntk/eigenvalues.py", "from ntkcond.pipeline.schema import SCHEMA"),
+    ("ntk/eigenvalues.py", "from ntkcond.training import sgd"),
     ("training/sgd.py", "import ntkcond.run.need"),
     ("datasets/samples.py", "def f():\n    from ntkcond.networks.mlp import MLP"),
     ("run/files.py", "from ntkcond.networks import mlp"),
     ("steps/kernel.py", "from ntkcond.pipeline import config"),
-    ("ntk/rank.py", "from . import spectrum"),
+    ("ntk/rank.py", "from . import eigenvalues"),
 ]
 
 

@@ -71,7 +71,7 @@ def table(
     singular, empty where none is resolved); kappa_median and the quantiles kappa_q16 and kappa_q84
     over all, a singular κ counting as ∞ and an unresolved one as its lower bound;
     kappa_lower_bound, the smallest bound of the unresolved. kappa_verdict: that of all of them, or
-    `mixed`; kappa_grade: the weakest of their grades (`ntkcond.ntk.spectrum`); resolved, singular,
+    `mixed`; kappa_grade: the weakest of their grades (`ntk.eigenvalues`); resolved, singular,
     unresolved: how many. nonzero_kappa_mean: of linear networks, the
     non-zero spectrum. min_angle_deg_mean: over seeds, of all samples, with _low and _high, its 95 %
     interval (`ntkcond.artefacts.interval.within`), empty for fewer than three, and _std. std: of a

@@ -17,6 +17,7 @@ from ntkcond.networks.mlp import MLP, LayerGradient
 from ntkcond.ntk import infinite_width
 from ntkcond.ntk.closest_pair import smallest_angle
 from ntkcond.ntk.dual_activations import dual
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 from ntkcond.ntk.empirical import empirical_ntk, empirical_ntk_half
 from ntkcond.ntk.infinite_width import (
     gradient_angle,
@@ -32,7 +33,6 @@ from ntkcond.ntk.rounding import (
     Known,
     layer_gradients_with_error,
 )
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, diagonal, spectrum
 
 
 class _Samples(NamedTuple):
@@ -55,7 +55,7 @@ def measure(
 ) -> list[dict]:
     """A row for each n of sizes, seed and block (a single seed, −1, at infinite width): n, seed,
     block, kappa, kappa_lower, verdict, grade, lambda_max, lambda_min
-    (`ntkcond.ntk.spectrum.Spectrum`), and min_angle_deg among the seed's samples.
+    (`ntkcond.ntk.eigenvalues.Spectrum`), and min_angle_deg among the seed's samples.
 
     x: (samples, d) float32; its first min(blocks, samples // n) blocks of n are used. For blocks
     None, all blocks are used, and the angle is among all samples, including those in no block.

@@ -176,7 +176,7 @@ def _prepared(w: Array) -> _Weights:
 
 def _spectral_norm(w: Array, frobenius: float) -> float:
     """A bound on ‖W‖₂, W float32: σI − WWᵀ has a Cholesky factor in floating point, so that
-    ‖W‖₂² ≤ σ and the errors of both (`ntkcond.ntk.spectrum`)."""
+    ‖W‖₂² ≤ σ and the errors of both (`ntkcond.ntk.eigenvalues`)."""
     functions = xp(w)
     gram = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
     m, terms = len(gram), max(w.shape)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 largest = block
 
-MODULE = 2_000_000_000  # of gradients at once in `ntkcond.ntk.of_module.kernel`
+MODULE = 2_000_000_000  # of gradients at once in `ntkcond.library.of_module.kernel`
 ALONE = 4  # samples run alone in the same module
 
 
@@ -134,7 +134,7 @@ def main(arguments: Namespace) -> None:
 
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
-    from ntkcond.ntk.of_module import closest_pair, condition_number, kernel
+    from ntkcond.library.of_module import closest_pair, condition_number, kernel
 
     ntk = kernel(module, samples)
     spectrum = condition_number(ntk)

@@ -13,11 +13,11 @@ from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.datasets.duplicates import distinct_rows
 from ntkcond.networks.mlp import LayerGradient
 from ntkcond.ntk.closest_pair import smallest_angle
+from ntkcond.ntk.eigenvalues import spectrum
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.labels import alignment
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import layer_gradients_with_error
-from ntkcond.ntk.spectrum import spectrum
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5, write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads

@@ -15,9 +15,9 @@ import numpy as np
 
 from ntkcond.arrays.block_cyclic import BlockCyclic, Grid, LocalTiles
 from ntkcond.datasets.blocks import blocks_of
+from ntkcond.ntk.eigenvalues import Spectrum
 from ntkcond.ntk.empirical import ntk_between, ntk_product, require_finite
 from ntkcond.ntk.rounding import KernelError, gradients_with_error
-from ntkcond.ntk.spectrum import Spectrum
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
 from ntkcond.run.need import Need

@@ -10,9 +10,7 @@ import numpy as np
 from ntkcond.arrays.backend import Array, Device, put
 from ntkcond.arrays.symmetric import Symmetric
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk.rank import rank_bound
-from ntkcond.ntk.rounding import KernelError
-from ntkcond.ntk.spectrum import (
+from ntkcond.ntk.eigenvalues import (
     RESOLVED,
     SINGULAR,
     Spectrum,
@@ -21,6 +19,8 @@ from ntkcond.ntk.spectrum import (
     with_norm,
     with_proof,
 )
+from ntkcond.ntk.rank import rank_bound
+from ntkcond.ntk.rounding import KernelError
 from ntkcond.run.files import write_hdf5
 from ntkcond.steps import network_options
 

@@ -7,9 +7,9 @@ import numpy as np
 from ntkcond.arrays.backend import Array, put, to_numpy
 from ntkcond.arrays.half import read_half
 from ntkcond.arrays.symmetric import Symmetric
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, Spectrum
 from ntkcond.ntk.empirical import ntk_product
 from ntkcond.ntk.rounding import KernelError
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, Spectrum
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import read_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads

@@ -11,11 +11,11 @@ import numpy as np
 
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.eigenvalues import UNRESOLVED, diagonal, spectrum
 from ntkcond.ntk.empirical import empirical_ntk
 from ntkcond.ntk.predictors import class_columns, predictors
 from ntkcond.ntk.rank import rank_bound
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF, gradients_with_error
-from ntkcond.ntk.spectrum import UNRESOLVED, diagonal, spectrum
 from ntkcond.run.errors import UserError
 from ntkcond.run.files import write_hdf5
 from ntkcond.run.machine import require_memory, resolve_device, use_threads

@@ -9,7 +9,7 @@ from test_every_layer import Calls
 from torch import Tensor, nn
 
 import ntkcond
-from ntkcond.ntk.of_module import condition_number, kernel
+from ntkcond.library.of_module import condition_number, kernel
 from ntkcond.run.errors import UserError
 
 

@@ -2,7 +2,7 @@
 
 K = J Jᵀ, with the gradients of an output with respect to the weights as rows of J: of all samples
 by one backward pass together, where the operations that take a weight have a rule
-(`ntkcond.ntk.backward_rules`); of the others sample by sample (`ntkcond.ntk.differentiated`).
+(`backward_rules`); of the others sample by sample (`differentiated`).
 """
 
 import math
@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from ntkcond.datasets.duplicates import first_of_each
-from ntkcond.ntk.closest_pair import ClosestPair
-from ntkcond.ntk.differentiated import ByName, Differentiated, settled
-from ntkcond.ntk.gradient_error import (
+from ntkcond.library.differentiated import ByName, Differentiated, settled
+from ntkcond.library.gradient_error import (
     FEW,
     FEW_NUMBERS,
     GradientErrors,
@@ -28,10 +27,11 @@ from ntkcond.ntk.gradient_error import (
     recorded,
     require_repeatable,
 )
-from ntkcond.ntk.of_function import OfFunction
-from ntkcond.ntk.per_sample_gradients import put, room_for
+from ntkcond.library.of_function import OfFunction
+from ntkcond.library.per_sample_gradients import put, room_for
+from ntkcond.ntk.closest_pair import ClosestPair
+from ntkcond.ntk.eigenvalues import Spectrum, spectrum
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
-from ntkcond.ntk.spectrum import Spectrum, spectrum
 from ntkcond.run.errors import UserError
 
 SAFETY = 4.0  # of what random errors change
@@ -246,12 +246,12 @@ def kernel(
     module's device, in place of NumPy.
 
     certify: estimate the error. It is four times what random errors in all operations make of the
-    gradient of every sample (`ntkcond.ntk.gradient_error`); and 4 √s u a stage of s terms, relative
+    gradient of every sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative
     to the norms of two gradients, with two stages a layer and one more, for u of the lowest
     precision that the module computes in. Where these errors change a gradient by more than
     SATURATED, or a preactivation is at a kink, the whole gradient counts as error. It takes about
     four times as long as K alone; operations whose kinks are not known need twenty more runs
-    (`ntkcond.ntk.perturbation.LISTED`). Without it, whether samples depend on each other is tried
+    (`library.perturbation.LISTED`). Without it, whether samples depend on each other is tried
     on the first four alone.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for

@@ -1,8 +1,8 @@
 """Gradients of a module's outputs with respect to chosen parameters, sample by sample.
 
 In the graph of autograd each parameter meets the samples in some operations. Where these have a
-rule (`ntkcond.ntk.backward_rules`), one backward pass of all samples together gives the gradients
-of each: whatever the module's layers are called, of torch or of a user's own, and for weights that
+rule (`backward_rules`), one backward pass of all samples together gives the gradients of each:
+whatever the module's layers are called, of torch or of a user's own, and for weights that
 are used several times. Where a tensor is computed from parameters alone before it meets samples, as
 by weight normalisation, the gradients with respect to it are propagated on. On a few samples it is
 found out where samples lie in what each operation gives, and checked that gradients add up to
@@ -23,9 +23,9 @@ from torch.autograd.graph import GradientEdge, saved_tensors_hooks
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ntkcond.ntk.backward_rules import RULES, VIEWS, Layout, Meeting, gradients, layouts
-from ntkcond.ntk.per_sample_gradients import Blocks, Explicit, Gradients, added
-from ntkcond.ntk.perturbation import reach_of
+from ntkcond.library.backward_rules import RULES, VIEWS, Layout, Meeting, gradients, layouts
+from ntkcond.library.per_sample_gradients import Blocks, Explicit, Gradients, added
+from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 

@@ -7,11 +7,11 @@ from adversarial import Largest, ends_of, exactly, module_kernel, network_case, 
 from torch import Tensor, nn
 
 import ntkcond
+from ntkcond.library import perturbation
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import perturbation
+from ntkcond.ntk.eigenvalues import Spectrum
 from ntkcond.ntk.measure import measure
-from ntkcond.ntk.spectrum import Spectrum
 
 
 def assert_holds(computed: Spectrum, exact) -> None:

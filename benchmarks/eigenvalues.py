@@ -22,8 +22,8 @@ from scipy.linalg import lapack
 from ntkcond.arrays.half import Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.networks.mlp import MLP
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.spectrum import FULL_SPECTRUM_UP_TO, extreme_eigenvalues
 from ntkcond.run.machine import use_threads
 
 

@@ -12,8 +12,8 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 from torch.utils.checkpoint import checkpoint
 
-from ntkcond.ntk import per_sample_gradients
-from ntkcond.ntk.of_module import kernel
+from ntkcond.library import per_sample_gradients
+from ntkcond.library.of_module import kernel
 from ntkcond.run.errors import UserError
 
 N = 7

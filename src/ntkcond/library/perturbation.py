@@ -9,7 +9,7 @@ only where it is known (`INSIDE`).
 A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
 run: one that is as near to the kink as rounding may have moved it is counted. Of operations that
 are not `LISTED` nobody knows the kinks: what errors as small as those of rounding change there is
-measured (`ntkcond.ntk.gradient_error`). Where the largest of
+measured (`ntkcond.library.gradient_error`). Where the largest of
 some entries is chosen, as in max pooling, ties are no kink if the gradient is the same on either
 side: they are decided the other way, and the gradient tells.
 """

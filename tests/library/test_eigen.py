@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from torch import nn
 
 import ntkcond
-from ntkcond.ntk.eigen import eigendecomposition
+from ntkcond.library.eigen import eigendecomposition
 
 CASES = {  # logarithms of the largest and the smallest eigenvalue; the norm of the error
     "well conditioned": (1, 0, 1e-8),

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from ntkcond.library.of_module import Kernel, as_kernel, bound_of, condition_number
+from ntkcond.ntk.eigenvalues import SINGULAR, Spectrum
 from ntkcond.ntk.labels import alignment_parts
-from ntkcond.ntk.of_module import Kernel, as_kernel, bound_of, condition_number
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF
-from ntkcond.ntk.spectrum import SINGULAR, Spectrum
 from ntkcond.run.errors import UserError
 
 Array = np.ndarray

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ntkcond.ntk.differentiated import AGREES, Differentiated, settled
-from ntkcond.ntk.gradient_error import FEW
-from ntkcond.ntk.of_module import (
+from ntkcond.library.differentiated import AGREES, Differentiated, settled
+from ntkcond.library.gradient_error import FEW
+from ntkcond.library.of_module import (
     as_module,
     chosen_parameters,
     output_positions,

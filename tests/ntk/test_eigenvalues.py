@@ -11,18 +11,8 @@ from adversarial import exactly, network_kernel, unlimited
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.arrays.half import PANEL, Half, half_of
 from ntkcond.networks.activations import ACTIVATIONS
-from ntkcond.ntk import spectrum as module
-from ntkcond.ntk.empirical import empirical_ntk
-from ntkcond.ntk.rounding import (
-    MODEL,
-    PROVED,
-    UNIT_ROUNDOFF,
-    Bound,
-    KernelError,
-    gradients_with_error,
-    layer_gradients_with_error,
-)
-from ntkcond.ntk.spectrum import (
+from ntkcond.ntk import eigenvalues as module
+from ntkcond.ntk.eigenvalues import (
     Extremes,
     Spectrum,
     extreme_eigenvalues,
@@ -32,6 +22,16 @@ from ntkcond.ntk.spectrum import (
     spectrum,
     with_norm,
     with_proof,
+)
+from ntkcond.ntk.empirical import empirical_ntk
+from ntkcond.ntk.rounding import (
+    MODEL,
+    PROVED,
+    UNIT_ROUNDOFF,
+    Bound,
+    KernelError,
+    gradients_with_error,
+    layer_gradients_with_error,
 )
 from ntkcond.run.errors import UserError
 from small_networks import drawn, gradients_of, inputs, weights_of, with_weights

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.nn import functional
 
-from ntkcond.ntk.per_sample_gradients import Embedded, Explicit, Factored, Gradients
+from ntkcond.library.per_sample_gradients import Embedded, Explicit, Factored, Gradients
 
 # Operations that only arrange entries of a tensor anew, each once at most.
 VIEWS = {

@@ -1,7 +1,7 @@
 """The error of a module's gradients, by trial: how far rounding may have moved each of them.
 
-All samples are differentiated again with random errors in every operation
-(`ntkcond.ntk.perturbation`), every other time in half batches and in another order: a gradient that
+All samples are differentiated again with random errors in every operation (`perturbation`), every
+other time in half batches and in another order: a gradient that
 depends on the other samples of its batch differs then by far more than rounding makes of it.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ntkcond.ntk.differentiated import ByName, Differentiated, distances, norms, of_rows
-from ntkcond.ntk.perturbation import (
+from ntkcond.library.differentiated import ByName, Differentiated, distances, norms, of_rows
+from ntkcond.library.perturbation import (
     AS_ROUNDING,
     MARGIN,
     SATURATED,

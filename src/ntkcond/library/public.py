@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ntkcond.library.of_module import Kernel, bound_of, matrix_of
 from ntkcond.networks.mlp import MLP
-from ntkcond.ntk import infinite_width, spectrum
-from ntkcond.ntk.of_module import Kernel, bound_of, matrix_of
-from ntkcond.ntk.spectrum import Extremes
+from ntkcond.ntk import eigenvalues, infinite_width
+from ntkcond.ntk.eigenvalues import Extremes
 from ntkcond.run.errors import UserError
 
 
@@ -33,7 +33,7 @@ def extreme_eigenvalues(
     (1.0, 5.0, True, True)
     """
     error = bound_of(kernel_error)
-    found = spectrum.extreme_eigenvalues(matrix_of(kernel, error), error, certify)
+    found = eigenvalues.extreme_eigenvalues(matrix_of(kernel, error), error, certify)
     if found.smallest[1] < -error:
         raise UserError(
             f"the matrix is not positive semi-definite: λ_min is at most {found.smallest[1]:.4g}."

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import ntkcond
-from ntkcond.ntk import backward_rules, per_sample_gradients
-from ntkcond.ntk.differentiated import Differentiated
-from ntkcond.ntk.of_module import Kernel, closest_pair, condition_number, kernel
-from ntkcond.ntk.per_sample_gradients import Explicit, Gradients
+from ntkcond.library import backward_rules, per_sample_gradients
+from ntkcond.library.differentiated import Differentiated
+from ntkcond.library.of_module import Kernel, closest_pair, condition_number, kernel
+from ntkcond.library.per_sample_gradients import Explicit, Gradients
 from ntkcond.run.errors import UserError
 
 

@@ -1,0 +1,1 @@
+"""What serves any torch module, and any given NTK: the functions of `import ntkcond`."""
