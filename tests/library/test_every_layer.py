@@ -174,7 +174,7 @@ LAYERS = {
     "embedding": (lambda: alone(nn.Embedding(10, 4, padding_idx=0)), 10),
     "embedding of a long table": (lambda: alone(nn.Embedding(500, 4)), 500),
     "layer norm": (lambda: alone(nn.LayerNorm((6, 8))), ROWS),
-    "RMS norm": (lambda: alone(nn.RMSNorm(8)), ROWS),
+    "RMS norm": (lambda: alone(nn.RMSNorm(8)).double(), ROWS),
     "group norm": (lambda: alone(nn.GroupNorm(2, 6)), ROWS),
     "instance norm": (lambda: alone(nn.InstanceNorm1d(6, affine=True)), ROWS),
     "batch norm": (lambda: alone(nn.BatchNorm2d(4)), (N, 4, 3, 3)),
@@ -314,17 +314,12 @@ def test_samples_that_share_a_layout_by_chance_are_told_apart():
         assert off(ntk.matrix, gram(module, x)) < 1e-12
 
 
-def test_a_checkpoint_that_hides_its_graph_goes_sample_by_sample():
+def test_a_checkpoint_that_hides_its_graph_is_refused_with_the_way_out():
     torch.manual_seed(0)
     module, x = checkpointed(True), torch.randn(ROWS)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.raises(UserError, match="use_reentrant=False"):
         warnings.simplefilter("ignore")
-        try:
-            ntk = kernel(module, x)
-        except UserError as error:
-            assert "no gradients that autograd can take" in str(error)
-        else:
-            assert off(ntk.matrix, gram(module, x)) < 1e-12
+        kernel(module, x)
 
 
 def test_a_compiled_module_is_right():

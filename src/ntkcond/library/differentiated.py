@@ -9,7 +9,6 @@ found out where samples lie in what each operation gives, and checked that gradi
 autograd's. What has no rule is differentiated sample by sample, by torch.func.
 """
 
-import copy
 import math
 import warnings
 from collections import defaultdict
@@ -20,18 +19,38 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, saved_tensors_hooks
-from torch.func import functional_call, grad, vmap
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.func import grad, vmap
 
 from ntkcond.library.backward_rules import RULES, VIEWS, Layout, Meeting, gradients, layouts
-from ntkcond.library.per_sample_gradients import Blocks, Explicit, Gradients, added
-from ntkcond.library.perturbation import reach_of
+from ntkcond.library.per_sample_gradients import CANCELS, Blocks, Explicit, Gradients, added
+from ntkcond.library.perturbation import Watching, reach_of
+from ntkcond.library.running import Running, agree
 from ntkcond.run.errors import UserError
 from ntkcond.run.units import size
 
 ByName = dict[str, list[Gradients]]  # of a parameter, for each output
-AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 SHARED = Layout(0, 0)  # of what does not depend on the samples
+STILL = 4  # units of rounding that an output moves by, if other samples of its batch change
+# Operations of which a sample's numbers do not choose what becomes of another's; others may. That
+# they keep samples apart shows on a few.
+APART = {
+    f"{name}Backward"
+    for name in (
+        "Abs", "AdaptiveAvgPool2D", "Add", "Addmm", "Alias", "AvgPool2D", "AvgPool3D", "Baddbmm",
+        "Bmm", "Cat", "Celu", "Clamp", "ClampMax", "ClampMin", "Clone", "ConstantPadNd",
+        "Convolution", "Cos", "Div", "Dot", "Elu", "Embedding", "Erf", "Exp", "Expand", "Expm1",
+        "Flip", "Gelu", "Glu", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyRelu",
+        "LinalgVectorNorm", "Log", "Log1P", "LogSigmoid", "LogSoftmax", "MaskedFill",
+        "MaxPool2DWithIndices", "MaxPool3DWithIndices", "Mean", "Mish", "Mm", "Mul", "Mv",
+        "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm", "Neg", "Norm", "Permute", "Pow",
+        "PreluKernel", "Reciprocal", "Relu", "Repeat", "ReshapeAlias", "Roll", "Rsqrt", "Rsub",
+        "ScaledDotProductEfficientAttention", "ScaledDotProductFlashAttentionForCpu", "Select",
+        "Sigmoid", "Silu", "Sin", "Slice", "Softmax", "Softplus", "Softshrink", "Split",
+        "SplitWithSizes", "Sqrt", "Squeeze", "Stack", "Std", "Sub", "Sum", "T", "Tanh", "Threshold",
+        "ToCopy", "Transpose", "Unbind", "Unfold", "UnsafeSplit", "UnsafeView", "Unsqueeze",
+        "UpsampleBilinear2D", "UpsampleNearest2D", "Var", "View", "Where",
+    )
+} | {"torch::autograd::AccumulateGrad"}  # fmt: skip
 Node = Any  # an operation of autograd's graph
 Answer = TypeVar("Answer")
 
@@ -136,10 +155,11 @@ class _Graph:
 
 
 class Differentiated:
-    """A copy of a module in a type of its own, and the gradients of its outputs with respect to the
-    chosen parameters. by_jacobian: names of those that are differentiated sample by sample.
-    Once checked: calls, the products that gradients need; the unit_roundoff of the lowest precision
-    in which the module computes."""
+    """A copy of a module in a type of its own (`run`), and the gradients of its outputs with
+    respect to the chosen parameters. by_jacobian: names of those that are differentiated sample by
+    sample. Once checked: calls, the products that gradients need; the unit_roundoff of the lowest
+    precision in which the module computes; separable: whether no sample can depend on others;
+    own_functions: whether it has operations of a user's own, in which nothing is seen."""
 
     def __init__(
         self,
@@ -148,18 +168,16 @@ class Differentiated:
         dtype: torch.dtype = torch.float64,
         device: str | None = None,
     ) -> None:
-        try:
-            self.module = copy.deepcopy(module)._apply(lambda t: _with_type(t, dtype, device))
-        except (RuntimeError, TypeError) as error:
-            raise UserError(f"the module cannot be copied: {error}") from error
+        self.given, self.run = module, Running(module, dtype, device)
         self.dtype = dtype
         self.parameters: dict[str, Tensor] = {}
-        for name, p in self.module.named_parameters():
+        for name, p in self.run.module.named_parameters():
             p.requires_grad_(name in names)
             if name in names:
                 self.parameters[name] = p
         self.by_jacobian: set[str] = set()
         self.calls, self.unit_roundoff = 0, math.nan
+        self.separable = self.own_functions = False
         self._plans: dict[str, _Plan] = {}
         self._results = 0  # numbers of a sample that these operations give
         self._entries = _Entries(0, 0, 0, 0)
@@ -167,40 +185,80 @@ class Differentiated:
     def check(self, x: Tensor) -> int:
         """The number of outputs; finds out by a few samples which gradients one backward pass
         gives. Raises UserError as `kernel` does."""
-        saved = _Saved()
+        saved, sources = _Saved(), self.run.sources(x)
         with torch.random.fork_rng():
-            with torch.no_grad(), _Precisions() as seen:
-                together = self._outputs(x)
-            with torch.no_grad():
-                alone = torch.cat([self._outputs(x[i : i + 1]) for i in range(len(x))])
-            with torch.enable_grad(), saved_tensors_hooks(saved.pack, _same):
-                f = self._outputs(x)
+            with Watching(sources) as seen:
+                together = self.run(x).detach()
+            alone = torch.cat([self.run(x[i : i + 1]).detach() for i in range(len(x))])
+            others = self.run(torch.cat([x[:1], x[:-1]])).detach()
+            try:
+                with saved_tensors_hooks(saved.pack, _same):
+                    f = self.run(x)
+            except UserError:  # torch.func.grad in the module has no such hooks
+                f = self.run(x)
+            if together.isfinite().all():
+                self.run.hold_against(self.given, x, together)
         if not together.isfinite().all():
             raise UserError("the module's output has NaN or infinite entries")
-        if not _agree(together, f):
+        if not agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
-        if not _agree(together, alone):
+        if not agree(together, alone):
             apart = float((together - alone).abs().max())
-            if not apart <= reach_of(lambda: self._outputs(x), together, self.dtype):
+            if not apart <= reach_of(lambda: self.outputs(x), together, sources, self.dtype):
                 raise UserError(
                     "the module's output for a sample depends on the others of its batch: its NTK"
                     " is not defined"
                 )
         if not f.requires_grad:
             raise UserError("the module's output does not depend on the chosen parameters")
-        with torch.enable_grad():
-            f = self._outputs(x)
-        graph = _Graph(f)
+        graph = _Graph(self.run(x))
         owned = set(self.parameters.values())
-        if any(leaf not in owned for leaf in graph.leaves):
+        if any(isinstance(leaf, nn.Parameter) and leaf not in owned for leaf in graph.leaves):
             raise UserError(
                 "the module uses a weight that a copy of it does not own, as in a lambda or a hook"
                 " that names the module itself: make it a parameter or a method of the part"
             )
+        self.own_functions = any(_is_of_a_user(node) for node in _in_order(graph))
+        if self.own_functions:
+            self._require_seen(graph, x)
         self._plan(graph, x)
         self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
-        self._measure(x, saved.numbers(owned) // len(x))
+        still = (others[0] - together[0]).abs().max() <= STILL * torch.finfo(self.dtype).eps * (
+            together.abs().max()
+        )
+        self.separable = bool(still) and not seen.decides and self._is_separable(graph)
+        numbers = saved.numbers(owned) or sum(
+            math.prod(one.shape) for node in graph.results for one in node._input_metadata
+        )
+        self._measure(x, numbers // len(x))
         return f.shape[1]
+
+    def _require_seen(self, graph: _Graph, x: Tensor) -> None:
+        """Raises UserError where a weight acts within an operation of a user's own, from which
+        autograd gives no gradient of it."""
+        with torch.no_grad():
+            other = {
+                name: (1.001 * p + 0.001).requires_grad_()
+                for name, p in self.parameters.items()
+                if p not in graph.leaves
+            }
+        if other and not agree(self.run(x, other).detach(), graph.f.detach()):
+            raise UserError(
+                f"the output depends on {', '.join(other)}, but autograd gives no gradient of that,"
+                " as in torch.utils.checkpoint with use_reentrant=True: pass use_reentrant=False"
+            )
+
+    def _is_separable(self, graph: _Graph) -> bool:
+        """Whether all operations keep samples apart, whatever their values: by their kind, and by
+        what the output of one sample back-propagates to the others: nothing."""
+        if any(node.name().rstrip("0123456789") not in APART for node in _in_order(graph)):
+            return False
+        uses = [pair for some in self._uses(graph).values() for pair in some]
+        backs = _of_results(graph.f[0].sum(), [use.node for use, _ in uses])
+        n = len(graph.f)
+        return not any(
+            layout.of(back, n)[:, 1:].any() for (_, layout), back in zip(uses, backs, strict=True)
+        )
 
     def _plan(self, graph: _Graph, x: Tensor) -> None:
         """Finds out how the gradients of each parameter follow; the others join by_jacobian."""
@@ -235,7 +293,7 @@ class Differentiated:
         for name, total in zip(self.parameters, totals, strict=True):
             if every.get(name):
                 of_all = self._of_parameter(name, every[name], backs, n, True)
-                if of_all is None or not _agree(of_all.explicit().sum(0), total.flatten()):
+                if of_all is None or not agree(of_all.explicit().sum(0), total.flatten()):
                     self.by_jacobian.add(name)
 
     def _measure(self, x: Tensor, graph: int) -> None:
@@ -256,8 +314,7 @@ class Differentiated:
         """Finds the operations of which a row does not belong to the sample in its place, or to
         others too: as where samples are sorted. Their parameters join by_jacobian. Whether any did.
         Of all samples, which `check` sees a few of."""
-        with torch.enable_grad():
-            graph = _Graph(self._outputs(x))
+        graph = _Graph(self.run(x))
         before = set(self.by_jacobian)
         factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(x))).to(
             graph.f
@@ -305,12 +362,7 @@ class Differentiated:
 
     def outputs(self, x: Tensor) -> Tensor:
         """(n, k), without a graph."""
-        with torch.no_grad():
-            return self._outputs(x)
-
-    def outputs_with_graph(self, x: Tensor) -> Tensor:
-        """(n, k), to be differentiated with respect to `parameters`."""
-        return self._outputs(x)
+        return self.run(x).detach()
 
     def __call__(self, x: Tensor, outputs: range) -> ByName:
         """For each parameter, for each output, the gradients of all samples."""
@@ -320,6 +372,9 @@ class Differentiated:
         self, x: Tensor, outputs: range, compact: bool = True
     ) -> tuple[Tensor, ByName]:
         """All outputs, (n, k), and the gradients of some. compact: as they are multiplied."""
+        if len(x) == 1:
+            f, of_both = self.with_outputs(torch.cat([x, x]), outputs, compact)
+            return f[:1], of_rows(of_both, slice(0, 1))
         f, gradients = self._of_layers(x, outputs, compact)
         for name in sorted(self.by_jacobian):
             gradients[name] = []
@@ -352,32 +407,12 @@ class Differentiated:
         graph, backward, kept, _ = self._entries
         return min(n, max(1, int(memory / (24 * (graph + outputs * (backward + kept))))))
 
-    def _outputs(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
-        """(n, k)."""
-        try:
-            x = x.clone()  # which the module may change in place
-            f = functional_call(self.module, weights, (x,)) if weights else self.module(x)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise UserError(
-                f"the module fails on samples of shape {tuple(x.shape)} and type {x.dtype}: {error}"
-            ) from error
-        if not isinstance(f, Tensor):
-            kind = type(f).__name__
-            raise UserError(f"the module gives a {kind}: wrap it in one that gives a tensor")
-        if f.is_complex() or not f.is_floating_point() or f.ndim < 1 or len(f) != len(x):
-            raise UserError(
-                f"of {len(x)} samples the module gives a tensor of shape {tuple(f.shape)} and type"
-                f" {f.dtype}: it must be ({len(x)}, …), of real numbers"
-            )
-        return f.reshape(len(x), -1)
-
     def _of_layers(self, x: Tensor, outputs: range, compact: bool = True) -> tuple[Tensor, ByName]:
         """Outputs, and gradients with respect to the parameters that have a plan. Raises Changed if
         one turns out to have none for these samples."""
         if self.by_jacobian >= self.parameters.keys():
             return self.outputs(x), {}
-        with torch.enable_grad():
-            f = self._outputs(x)
+        f = self.run(x)
         graph = _Graph(f)
         uses = self._uses(graph)
         nodes = list({use.node: None for some in uses.values() for use, _ in some})
@@ -434,7 +469,7 @@ class Differentiated:
         others = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
 
         def output(weights: dict[str, Tensor], sample: Tensor) -> Tensor:
-            return self._outputs(sample[None], weights)[0, j]
+            return self.run(torch.stack([sample, sample]), weights)[0, j]
 
         try:
             with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `others`
@@ -443,8 +478,7 @@ class Differentiated:
         except (RuntimeError, UserError):
             rows = []
             for sample in x:
-                with torch.enable_grad():
-                    f = self._outputs(sample[None])[0, j]
+                f = self.run(sample[None])[0, j]
                 rows.append(_gradients(f, [self.parameters[name] for name in others]))
             return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(others)}
 
@@ -461,30 +495,32 @@ def distances(some: ByName, others: ByName) -> np.ndarray:
 
 def norms(gradients: ByName) -> np.ndarray:
     """Norms of all gradients of each sample, of all outputs together, (n,)."""
-    squared = [g.squares() for by_output in gradients.values() for g in by_output]
+    return _together(gradients, lambda g: g.squares().sqrt())
+
+
+def multiplied(gradients: ByName) -> np.ndarray:
+    """What their products round relative to, (n,)."""
+    return _together(gradients, lambda g: g.multiplied())
+
+
+def cancelled(gradients: ByName) -> np.ndarray:
+    """Of gradients that are far smaller than what was added up in them: the size of that, (n,)."""
+
+    def lost(g: Gradients) -> Tensor:
+        terms = g.terms()
+        return torch.where(terms > CANCELS * g.squares().sqrt(), terms, 0.0)
+
+    return _together(gradients, lost)
+
+
+def _together(gradients: ByName, size: Callable[[Gradients], Tensor]) -> np.ndarray:
+    squared = [size(g) ** 2 for by_output in gradients.values() for g in by_output]
     return torch.stack(squared).sum(0).sqrt().cpu().numpy()
 
 
-def of_rows(gradients: ByName, index: Tensor) -> ByName:
+def of_rows(gradients: ByName, index: Tensor | slice) -> ByName:
     """The gradients of some of the samples."""
     return {name: [g.rows(index) for g in by_output] for name, by_output in gradients.items()}
-
-
-class _Precisions(TorchDispatchMode):
-    """kinds: the types of real numbers that operations give."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kinds: set[torch.dtype] = set()
-
-    def __torch_dispatch__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor) and value.is_floating_point():
-                self.kinds.add(value.dtype)
-        return result
 
 
 class _Saved:
@@ -536,14 +572,18 @@ class _Layouts:
         unclear = {node: some for node, some in zip(nodes, possible, strict=True) if len(some) > 1}
         if not unclear or len(self.x) < 3:
             return
-        with torch.enable_grad():  # with another number of samples fewer layouts agree
-            fewer = _Graph(self.owner._outputs(self.x[:-1]))
+        fewer = _Graph(self.owner.run(self.x[:-1]))  # with another number fewer layouts agree
         twins = dict(zip(_in_order(self.graph), _in_order(fewer), strict=False))
         again = {node: twins[node] for node in unclear if node in twins}
         for node, some in zip(again, _possible(fewer, list(again.values())), strict=True):
             both = [layout for layout in unclear[node] if layout in some]
             if len(both) == 1 and node.name() == again[node].name() and node.name() in RULES:
                 self.found[node] = both[0]
+
+
+def _is_of_a_user(node: Node) -> bool:
+    """Whether an operation is a torch.autograd.Function, which may compute outside of torch."""
+    return isinstance(node, torch.autograd.function.BackwardCFunction)
 
 
 def _in_order(graph: _Graph) -> list[Node]:
@@ -573,7 +613,7 @@ def _fits(layout: Layout, plain: Tensor, scaled: Tensor, factors: Tensor) -> boo
     n = len(factors)
     if plain.numel() != layout.before * n * layout.after:
         return False
-    return _agree(layout.of(scaled, n), layout.of(plain, n) * factors[:, None])
+    return agree(layout.of(scaled, n), layout.of(plain, n) * factors[:, None])
 
 
 def _groups(uses: Sequence[_Use], parameter: Tensor) -> tuple[list[list[int]], bool]:
@@ -646,20 +686,10 @@ def _gradients(
     try:
         found = torch.autograd.grad(f, edges or wanted, retain_graph=True, allow_unused=True)
     except RuntimeError as error:  # such as checkpoints that only .backward() can use
-        raise UserError(f"the module has no gradients that autograd can take: {error}") from error
+        hint = ". Call torch.utils.checkpoint with use_reentrant=False" * (
+            "use_reentrant" in str(error)
+        )
+        raise UserError(
+            f"the module has no gradients that autograd can take: {str(error).rstrip('.')}{hint}"
+        ) from error
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
-
-
-def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor:
-    """Real numbers in this type, complex ones (buffers) in the one twice as wide."""
-    if values.is_complex():
-        dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
-    elif not values.is_floating_point():
-        dtype = values.dtype
-    return values.to(device=device, dtype=dtype)
-
-
-def _agree(a: Tensor, b: Tensor) -> bool:
-    """But for rounding."""
-    scale = torch.maximum(a.abs().max(), b.abs().max())
-    return bool((a - b).abs().max() <= torch.finfo(a.dtype).eps ** AGREES * scale)

@@ -1,11 +1,11 @@
 """The error of a module's gradients, by trial: how far rounding may have moved each of them.
 
-All samples are differentiated again with random errors in every operation (`perturbation`), every
-other time in half batches and in another order: a gradient that
-depends on the other samples of its batch differs then by far more than rounding makes of it.
+All samples are differentiated again with random errors in every operation (`perturbation`): far
+larger than those of rounding, and once as small, for what does not grow with them. What is left to
+the operations' values (`Differentiated.separable`) is also differentiated in half batches, in
+another order, and some samples alone: what that changes is no rounding.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,18 +13,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ntkcond.library.differentiated import ByName, Differentiated, distances, norms, of_rows
+from ntkcond.library.differentiated import (
+    ByName,
+    Differentiated,
+    cancelled,
+    distances,
+    multiplied,
+    norms,
+    of_rows,
+)
 from ntkcond.library.perturbation import (
     AS_ROUNDING,
     MARGIN,
     SATURATED,
+    Crossed,
     Perturbed,
     Plain,
     Swapped,
+    can_cross,
     coarser,
+    near_kinks,
     reach_of,
     reaches,
-    undecided,
 )
 from ntkcond.ntk.rounding import TINY
 from ntkcond.run.errors import UserError
@@ -36,8 +46,14 @@ DEPENDS = (
 )
 FEW = 4  # samples that show how its gradients can be computed
 FEW_NUMBERS = 4096
-RUNS = 8, 2  # with random errors, of few numbers and of many: no luck makes the estimate small
-UNLISTED_RUNS = 20  # with errors as small as rounding's: one of them passes a kink that is near
+RUNS = 6, 1  # with large errors, of few numbers and of many: no luck makes the estimate small
+SMALL_RUNS = 2, 1  # with errors as small as rounding's
+MORE_RUNS = 20  # as small: one of them passes a kink that is near
+GROWS = 8.0  # times what large errors say: what small errors change then does not grow with them
+ALONE = 32  # samples, of which each is taken alone; of more, FEW
+# Units of rounding of float64, from 2⁻³⁰ to 2⁻²⁰ relative: in these a step of float32, 2⁻²⁴, shows.
+HIDDEN = 2.0**23, 2.0**33
+FLOAT32 = 2.0**29  # units of float64 in one of float32
 
 
 class Recorded(NamedTuple):
@@ -49,17 +65,18 @@ class Recorded(NamedTuple):
 
 
 class GradientErrors(NamedTuple):
-    """For each sample, (n,): the norm of all its gradients, that of their errors, and how many of
-    its preactivations are within rounding of a kink."""
+    """For each sample, (n,): the norm of all its gradients; what their products round relative to;
+    the norm of their errors; how many of its preactivations are within rounding of a kink."""
 
     sizes: np.ndarray
+    multiplied: np.ndarray
     errors: np.ndarray
     kinks: np.ndarray
 
 
 def recorded(differentiated: Differentiated, x: Tensor, outputs: range) -> Recorded:
     """One pass of some samples."""
-    with torch.random.fork_rng(), Plain() as plain:
+    with torch.random.fork_rng(), Plain(differentiated.run.sources(x)) as plain:
         f, gradients = differentiated.with_outputs(x, outputs, compact=False)
     return Recorded(gradients, f, plain)
 
@@ -88,108 +105,195 @@ def gradient_errors(
     if it was kept; sizes: of their gradients in other batches, if these are to be compared. Raises
     UserError if outputs or gradients of samples differ in other batches.
     """
-    plain, n = known or recorded(differentiated, x, outputs), len(x)
-    size = norms(plain.gradients)
-    scale, differs = float(plain.outputs.abs().max()), DIFFERS[differentiated.dtype]
-    order = torch.from_numpy(np.random.default_rng(0).permutation(n)).to(x.device)
-    halves = order.split(-(-n // 2))
-    natural: list[Perturbed] = []
-
-    def run(
-        number: int,
-        batches: Sequence[Tensor | slice],
-        errors: float = coarser(differentiated.dtype),
-    ) -> tuple[np.ndarray, float]:
-        """Squared changes of all gradients, (n,), and the largest of an output, by random errors
-        of so many units of rounding, and other batches."""
-        squares, f_away = np.zeros(n), 0.0
-        perturbed = Perturbed(first_seed + number, errors)
-        for batch in batches:
-            before = {name: [g.rows(batch) for g in some] for name, some in plain.gradients.items()}
-            with torch.random.fork_rng(), perturbed:
-                f, after = differentiated.with_outputs(x[batch], outputs, compact=False)
-            place = batch if isinstance(batch, slice) else batch.cpu().numpy()
-            squares[place] = distances(before, after) ** 2
-            f_away = max(f_away, float((f - plain.outputs[batch]).abs().max()))
-        if len(batches) == 1:
-            natural.append(perturbed)
-        return squares, f_away
-
-    runs = RUNS[0] if few_numbers else RUNS[1]
-    squares = [run(number, [slice(None)])[0] for number in range(0, runs, 2)]
-    in_halves = [run(number, halves) for number in range(1, runs, 2)]
+    plain = known or recorded(differentiated, x, outputs)
+    trial = _Trial(differentiated, x, outputs, plain.gradients, first_seed)
+    size, dtype = norms(plain.gradients), differentiated.dtype
+    large = coarser(dtype)
+    runs, small_runs = RUNS[not few_numbers], SMALL_RUNS[not few_numbers]
+    some = [trial.with_errors(large) for _ in range(runs)]
+    unit = np.sqrt(np.mean([changed**2 for changed, _ in some], 0)) / large
+    in_halves = [trial.in_halves(plain.outputs) for _ in range(small_runs)]
+    few = DIFFERS[dtype]
     suspicious = any(
-        not f_away <= differs * scale or (~(np.sqrt(changed) <= differs * size)).any()
-        for changed, f_away in in_halves
+        not (apart <= few * float(plain.outputs.abs().max()) and (away <= few * size).all())
+        for away, apart in in_halves
     )
-    if not suspicious:
-        squares += [changed for changed, _ in in_halves]
-    else:  # what other batches change is no rounding
-        squares += [run(number, [slice(None)])[0] for number in range(1, runs, 2)]
-    away = np.sqrt(np.mean(squares, 0))
-    kinks = np.max([undecided(plain.plain, one, n).numpy() for one in natural], 0)
-    near = differs * size + MARGIN / natural[0].coarser * away + TINY
+    if suspicious:  # what other batches change is no rounding
+        in_halves = [trial.with_errors(AS_ROUNDING) for _ in range(small_runs)]
+    small = np.sqrt(np.mean([away**2 for away, _ in in_halves], 0)) / AS_ROUNDING
+    near = DIFFERS[dtype] * size + MARGIN * unit + TINY
+    kinks, away = _at_kinks(trial, plain.plain, [perturbed for _, perturbed in some], unit)
     if plain.plain.choices:
-        reach = reaches(plain.plain, natural[-1], n)
-        kinks = kinks + _at_ties(differentiated, x, outputs, plain.gradients, near, reach)
-    lost = (kinks > 0) | (~(away <= SATURATED * size) & (away != 0))
-    near[lost] = math.inf
+        at_ties, of_ties = _at_ties(trial, plain.plain, some[-1][1], near)
+        kinks, away = kinks + at_ties, np.maximum(away, of_ties)
+    lost = (kinks > 0) | (~(unit * large <= SATURATED * size) & (unit != 0))
+    near[lost] = np.inf
     if sizes is not None and (abs(size - sizes) > near).any():
         raise UserError(DEPENDS)
-    if suspicious:
-        if differentiated.tell_apart(x):
+    error = np.where(lost, size + unit * large, np.fmax(np.fmax(unit, small), away))
+    if suspicious or not differentiated.separable:
+        coupled = _in_other_batches(differentiated, x, outputs, plain, near)
+        if coupled is None:
             return None
-        _compare_batches(differentiated, x, outputs, plain, halves, near)
-    error = np.where(lost, size + away, away / natural[0].coarser)
-    if plain.plain.unlisted or (kinks > 0).any():
-        numbers = range(runs, runs + UNLISTED_RUNS)
-        changed = [run(number, [slice(None)], AS_ROUNDING)[0] for number in numbers]
-        error = np.maximum(error, np.sqrt(np.max(changed, 0)))
-    return GradientErrors(size, np.nan_to_num(error, nan=math.inf), kinks)
+        error = np.maximum(error, coupled * size)
+    if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
+        more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
+        error = np.maximum(error, np.max(more, 0))
+    if differentiated.own_functions and dtype == torch.float64:
+        error = np.maximum(error, _of_hidden_precision(trial))
+    error += cancelled(plain.gradients) * torch.finfo(dtype).eps / 2
+    error = np.nan_to_num(error, nan=np.inf)
+    return GradientErrors(size, multiplied(plain.gradients), error, kinks)
+
+
+class _Trial:
+    """Runs of the same samples, each with other errors. gradients: of the plain run."""
+
+    def __init__(
+        self,
+        differentiated: Differentiated,
+        x: Tensor,
+        outputs: range,
+        gradients: ByName,
+        first_seed: int,
+    ) -> None:
+        self.differentiated, self.x, self.outputs = differentiated, x, outputs
+        self.gradients, self.seed = gradients, first_seed
+        self.sources = differentiated.run.sources(x)
+
+    def with_errors(self, units: float) -> tuple[np.ndarray, Perturbed]:
+        """Changes of all gradients, (n,), by random errors of so many units of rounding."""
+        perturbed = Perturbed(self.sources, self.seed, units)
+        self.seed += 1
+        return self.under(perturbed), perturbed
+
+    def in_halves(self, outputs: Tensor) -> tuple[np.ndarray, float]:
+        """The same with errors as small as those of rounding, in half batches and another order;
+        and the largest change of an output."""
+        away, apart = np.zeros(len(self.x)), 0.0
+        perturbed = Perturbed(self.sources, self.seed, AS_ROUNDING)
+        self.seed += 1
+        for some in _halves(self.x):
+            f, after = self._run(perturbed, self.x[some])
+            away[some.cpu().numpy()] = distances(of_rows(self.gradients, some), after)
+            apart = max(apart, float((f - outputs[some]).abs().max()))
+        return away, apart
+
+    def under(self, mode: Plain | Crossed | Swapped) -> np.ndarray:
+        """Changes of all gradients, (n,)."""
+        return distances(self.gradients, self._run(mode, self.x)[1])
+
+    def _run(self, mode: Plain | Crossed | Swapped, x: Tensor) -> tuple[Tensor, ByName]:
+        try:
+            with torch.random.fork_rng(), mode:
+                return self.differentiated.with_outputs(x, self.outputs, compact=False)
+        except UserError as error:
+            raise UserError(
+                f"the error of the NTK could not be estimated, since with random errors {error}."
+                " certify=False gives the NTK alone"
+            ) from error
+
+
+def _at_kinks(
+    trial: _Trial, plain: Plain, perturbed: Sequence[Perturbed], unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many preactivations of each sample are so near a kink that rounding may have moved them
+    across, where that changes its gradient; and how far it does elsewhere, (n,)."""
+    n = len(trial.x)
+    found = [near_kinks(plain, one, n) for one in perturbed]
+    kinks, away = np.max([counts.numpy() for counts, _ in found], 0), np.zeros(n)
+    moves = max(found, key=lambda one: int(one[0].sum()))[1]
+    same = all(np.array_equal(counts.numpy() > 0, kinks > 0) for counts, _ in found)
+    if kinks.any() and same and can_cross(plain, moves):
+        for sign in (1.0, -1.0):
+            away = np.maximum(away, trial.under(Crossed(trial.sources, moves, sign)))
+        kinks = np.where(away <= 4 * MARGIN * unit + TINY, 0, kinks)
+    return kinks, np.where(kinks > 0, 0.0, away) / MARGIN
 
 
 def _at_ties(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    gradients: ByName,
-    near: np.ndarray,
-    reach: list[Tensor] | None,
-) -> np.ndarray:
-    """How often the gradient of a sample becomes another where its ties are decided the other way,
-    (n,). near: by how much rounding may change each; reach: of `reaches`."""
-    changes = np.zeros(len(x), dtype=np.int64)
+    trial: _Trial, plain: Plain, perturbed: Perturbed, near: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often the gradient of a sample becomes another where its ties are decided the other way;
+    and how far it moves elsewhere, (n,). near: by how much rounding may change each."""
+    changes, away = np.zeros(len(trial.x), dtype=np.int64), np.zeros(len(trial.x))
+    reach = reaches(plain, perturbed, len(trial.x))
     if reach is None:
-        return changes + 1
+        return changes + 1, away
     for odd in (False, True):
-        with Swapped(reach, odd):
-            swapped = differentiated(x, outputs)
-        changes += ~(distances(gradients, swapped) <= near)
-    return changes
+        for by_value in (False, True):
+            swapped = trial.under(Swapped(trial.sources, reach, odd, by_value))
+            changes += ~(swapped <= near)
+            away = np.maximum(away, swapped)
+    return changes, np.where(changes > 0, 0.0, away) / MARGIN
 
 
-def _compare_batches(
-    differentiated: Differentiated,
-    x: Tensor,
-    outputs: range,
-    plain: Recorded,
-    halves: tuple[Tensor, ...],
-    near: np.ndarray,
-) -> None:
-    """Holds gradients and outputs of a batch against those of its halves, in another order. near:
-    by how much rounding may change each gradient."""
-    allowed = DIFFERS[differentiated.dtype] * float(plain.outputs.abs().max())
-    for some in halves:
-        f, gradients = differentiated.with_outputs(x[some], outputs)
-        apart = float((f - plain.outputs[some]).abs().max())
-        if not apart <= allowed and not apart <= reach_of(
-            lambda: differentiated.outputs(x), plain.outputs, differentiated.dtype
-        ):
-            raise UserError(
-                "the module's output for a sample depends on the others of its batch, changes from"
-                " call to call, or rounds by far more than float64 in another batch: its NTK is not"
-                " defined"
-            )
+def _of_hidden_precision(trial: _Trial) -> np.ndarray:
+    """What an operation of a user's own, as in NumPy's float32, may have rounded unseen, (n,): it
+    shows in errors near its own, which then change what they reach in no proportion."""
+    small, large = (trial.with_errors(units)[0] / units for units in HIDDEN)
+    proportional = (small <= 4 * large) & (large <= 4 * small)
+    return np.where(proportional, 0.0, np.maximum(large * FLOAT32, small * FLOAT32))
+
+
+def _in_other_batches(
+    differentiated: Differentiated, x: Tensor, outputs: range, plain: Recorded, near: np.ndarray
+) -> float | None:
+    """How much gradients differ in half batches, in another order, and where samples are alone,
+    relative to their size; None if parameters joined by_jacobian. near: by how much rounding may
+    change each."""
+    size, most = norms(plain.gradients), 0.0
+    for some in (*_halves(x), *_alone(size)) if len(x) > 1 else ():
+        f, gradients = differentiated.with_outputs(x[some], outputs, compact=False)
+        _require_same(differentiated, x, f, plain.outputs, some)
         away = distances(of_rows(plain.gradients, some), gradients)
-        if (~(away <= near[some.cpu().numpy()])).any():
+        place = some.cpu().numpy()
+        if (~(away <= near[place])).any():
+            if differentiated.tell_apart(x):
+                return None
             raise UserError(DEPENDS)
+        most = max(most, float(np.max(away / np.maximum(size[place], TINY))))
+    return most
+
+
+def _halves(x: Tensor) -> tuple[Tensor, ...]:
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
+    return order.split(-(-len(x) // 2))
+
+
+def _alone(size: np.ndarray) -> list[Tensor]:
+    """Samples, each alone: all of few; of more those with the least and the largest gradients."""
+    order = np.argsort(size, kind="stable")
+    if len(size) > ALONE:
+        order = np.r_[order[: FEW // 2], order[-FEW // 2 :]]
+    return [torch.tensor([i]) for i in order]
+
+
+def _require_same(
+    differentiated: Differentiated, x: Tensor, f: Tensor, outputs: Tensor, some: Tensor
+) -> None:
+    """Holds outputs of some samples against those of all together."""
+    apart = float((f - outputs[some]).abs().max())
+    allowed = DIFFERS[differentiated.dtype] * float(outputs.abs().max())
+    if not apart <= allowed and not apart <= reach_of(
+        lambda: differentiated.outputs(x), outputs, differentiated.run.sources(x),
+        differentiated.dtype,
+    ):  # fmt: skip
+        raise UserError(
+            "the module's output for a sample depends on the others of its batch, changes from"
+            " call to call, or rounds by far more than float64 in another batch: its NTK is not"
+            " defined"
+        )
+
+
+def require_apart(differentiated: Differentiated, x: Tensor, at_once: int) -> None:
+    """Without a certificate: that no sample depends on others, as far as outputs in half batches
+    tell, and that rows belong to the samples in their places; if not, they join by_jacobian."""
+    at_once = max(at_once, 2)
+    for start in range(0, 0 if differentiated.separable else len(x) - 1, at_once):
+        part = x[start : start + at_once]
+        outputs = differentiated.outputs(part)
+        for some in _halves(part):
+            of_some = differentiated.outputs(part[some])
+            _require_same(differentiated, part, of_some, outputs, some)
+        differentiated.tell_apart(part)

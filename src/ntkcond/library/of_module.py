@@ -25,6 +25,7 @@ from ntkcond.library.gradient_error import (
     Recorded,
     gradient_errors,
     recorded,
+    require_apart,
     require_repeatable,
 )
 from ntkcond.library.of_function import OfFunction
@@ -283,7 +284,7 @@ def kernel(
     outputs = output_positions(output, differentiated.check(samples[0][:FEW]))
     whole = output == "all"
     ntk = _Computed(differentiated, samples, outputs, whole, memory)
-    matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.matrix(), None))
+    matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.unchecked(), None))
     rows = [samples[0], samples[-1]]
     weights = sum(p.numel() for p in differentiated.parameters.values())
     rank = min(_rank_bound(s, weights, len(outputs), output) for s in rows)
@@ -321,16 +322,18 @@ def _rank_bound(x: Tensor, weights: int, outputs: int, output: int | str | None)
     return min(distinct * outputs if output == "all" else distinct, weights)
 
 
-def _require_finite(matrix: Tensor, outputs: int) -> None:
-    """outputs: rows of a sample. Raises UserError for the first sample whose row, or column, has no
-    finite entry."""
+def _require_finite(matrix: Tensor, outputs: int, two_sets: bool) -> None:
+    """outputs: rows of a sample. Raises UserError for the first sample whose gradient is not
+    finite: by the diagonal, or of two sets by a row, or a column, without a finite entry."""
     good = matrix.isfinite()
-    for axis, of_set in ((1, ""), (0, " of x2")):
-        if not good.any(axis).all():
-            sample = int((~good.any(axis)).nonzero()[0]) // outputs
+    lost = [(~good.diagonal(), "")]
+    if two_sets:
+        lost = [(~good.any(1), ""), (~good.any(0), " of x2")]
+    for rows, of_set in lost:
+        if rows.any():
             raise UserError(
-                f"the gradient of sample {sample}{of_set} is NaN or infinite: its NTK is not"
-                " defined"
+                f"the gradient of sample {int(rows.nonzero()[0]) // outputs}{of_set} is NaN or"
+                " infinite: its NTK is not defined"
             )
     if not good.all():
         raise UserError("the NTK has entries that are NaN or infinite: its gradients are too large")
@@ -534,12 +537,18 @@ class _Computed:
         for number in range(0, len(rows), together):
             fill(number)
         flat = matrix.reshape(len(first) * k, -1)
-        _require_finite(flat.tril() if symmetric else flat, k)
+        _require_finite(flat.tril() if symmetric else flat, k, not symmetric)
         if not symmetric:
             return flat
         flat.tril_()  # the two halves of a product round differently
         flat += flat.tril(-1).T
         return flat
+
+    def unchecked(self) -> Tensor:
+        """K, of samples that do not depend on each other."""
+        at_once = self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
+        require_apart(self.differentiated, self.all, at_once)
+        return self.matrix()
 
     def certified(self) -> tuple[Tensor, GradientErrors]:
         """K, and how far rounding may have moved the gradients."""
@@ -588,12 +597,13 @@ class _Computed:
         flushed = torch.finfo(differentiated.dtype).tiny * weights * n * k
         if not (errors.sizes.any() or bool(self.all.any())):
             flushed = 0.0
-        sizes, moved = [], []
+        sizes, multiplied, moved = [], [], []
         for part in (slice(0, n), slice(n, None) if len(self.samples) > 1 else slice(0, n)):
             sizes.append(math.sqrt(float(np.sum(errors.sizes[part] ** 2))))
+            multiplied.append(math.sqrt(float(np.sum(errors.multiplied[part] ** 2))))
             with np.errstate(over="ignore"):
                 moved.append(SAFETY * math.sqrt(float(np.sum(errors.errors[part] ** 2))))
-        products = counted * sizes[0] * sizes[1] + flushed
+        products = counted * multiplied[0] * multiplied[1] + flushed
         if len(self.samples) == 1:
             return Bound(moved[0] ** 2, products).norm(sizes[0] ** 2)
         return products + sizes[0] * moved[1] + moved[0] * sizes[1] + moved[0] * moved[1]

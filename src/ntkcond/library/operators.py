@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, jvp
+from torch.func import jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ntkcond.library.differentiated import AGREES, Differentiated, settled
-from ntkcond.library.gradient_error import FEW
+from ntkcond.library.differentiated import Differentiated, settled
+from ntkcond.library.gradient_error import FEW, require_apart
 from ntkcond.library.of_module import (
     as_module,
     chosen_parameters,
@@ -35,6 +35,7 @@ from ntkcond.library.of_module import (
     refuse_training,
     samples_of,
 )
+from ntkcond.library.running import AGREES
 from ntkcond.run.errors import UserError
 
 if TYPE_CHECKING:
@@ -425,8 +426,10 @@ def _network(
     differentiated = Differentiated(module, names, dtype)
     few = samples[0][:FEW]
     outputs = output_positions(output, differentiated.check(few))
+    at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
+    for part in samples:
+        settled(partial(require_apart, differentiated, part, at_once))
     if batch is None:
-        at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
         batch = 4 * at_once  # one backward pass, without gradients of samples
     elif isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise UserError(f"batch={batch}: it must be a number of samples, 1 or more")
@@ -450,18 +453,17 @@ class _Network:
         self.weights = sum(p.numel() for p in self.parameters.values())
         # attention has forward-mode derivatives in its plain form alone
         self.attention: Callable[[], AbstractContextManager[None]] = nullcontext
-        self.by_forward_mode = self._has_forward_mode(few)
-        if not self.by_forward_mode:
+        self.along = self._forward_mode
+        if not self._holds(few):
             self.attention = partial(sdpa_kernel, SDPBackend.MATH)
-            self.by_forward_mode = self._has_forward_mode(few)
-        if not self.by_forward_mode:
-            try:
-                self._twice_backwards(few, self._directions())
-            except (RuntimeError, NotImplementedError) as error:
-                raise UserError(
-                    "the module has an operation with a single derivative: neither forward mode"
-                    f" nor a second backward pass gives J w ({error})"
-                ) from error
+            for way in (self._forward_mode, self._twice_backwards, self._one_by_one):
+                self.along = way
+                if self._holds(few):
+                    return
+            raise UserError(
+                "the products of the Jacobian and of its transpose contradict each other: an"
+                " operation of the module has a wrong derivative"
+            )
 
     @torch.inference_mode(False)
     def backwards(self, x: Tensor, u: Tensor) -> Tensor:
@@ -469,8 +471,7 @@ class _Network:
         total = u.new_zeros(u.shape[2], self.weights)
         leaves = list(self.parameters.values())
         for part in self._parts(x):
-            with torch.enable_grad():
-                f = self._chosen(self.differentiated.outputs_with_graph(x[part]))
+            f = self._chosen(self.differentiated.run(x[part]))
             for column in range(u.shape[2]):
                 last = column == u.shape[2] - 1
                 gradients = torch.autograd.grad(
@@ -485,14 +486,13 @@ class _Network:
     def forwards(self, x: Tensor, w: Tensor) -> Tensor:
         """J w, (n, k, m); w: (P, m)."""
         result = w.new_zeros(len(x), len(self.outputs), w.shape[1])
-        along = self._forward_mode if self.by_forward_mode else self._twice_backwards
         for column in range(w.shape[1]):
             tangents = {
                 name: w[start : start + p.numel(), column].reshape(p.shape)
                 for name, (start, p) in zip(self.parameters, self._places(), strict=True)
             }
             for part in self._parts(x):
-                result[part, :, column] = along(x[part], tangents)
+                result[part, :, column] = self.along(x[part], tangents)
         return result
 
     @torch.inference_mode(False)
@@ -509,46 +509,56 @@ class _Network:
 
     def _forward_mode(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:
         def outputs(weights: dict[str, Tensor]) -> Tensor:
-            f = functional_call(self.differentiated.module, weights, (x.clone(),))
-            return self._chosen(f.reshape(len(x), -1))
+            return self._chosen(self.differentiated.run(x, weights))
 
         weights = {name: p.detach() for name, p in self.parameters.items()}
         with torch.no_grad(), self.attention():
             along: Tensor = jvp(outputs, (weights,), (tangents,))[1]
-        return along
+        return along.detach()
 
     def _twice_backwards(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:
         """Jᵀ u is linear in u: its derivative along w is J w."""
         leaves = list(self.parameters.values())
         with torch.enable_grad(), self.attention():
-            f = self._chosen(self.differentiated.outputs_with_graph(x))
+            f = self._chosen(self.differentiated.run(x))
             u = torch.zeros_like(f, requires_grad=True)
             gradients = torch.autograd.grad(f, leaves, u, create_graph=True, allow_unused=True)
             pairs = zip(gradients, tangents.values(), strict=True)
             terms = [(g * t).sum() for g, t in pairs if g is not None]
             return torch.autograd.grad(torch.stack(terms).sum(), u)[0]
 
-    def _has_forward_mode(self, few: Tensor) -> bool:
-        """Whether every operation of the module has it; found by trying: uᵀ (J w) = (Jᵀ u)ᵀ w."""
-        tangents = self._directions()
+    def _one_by_one(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:
+        """By the gradient of each output of each sample."""
+        f, leaves = self._chosen(self.differentiated.run(x)), list(self.parameters.values())
+        result = torch.zeros_like(f)
+        for place in np.ndindex(*f.shape):
+            gradients = torch.autograd.grad(f[place], leaves, retain_graph=True, allow_unused=True)
+            pairs = zip(gradients, tangents.values(), strict=True)
+            result[place] = sum((g * t).sum() for g, t in pairs if g is not None)
+        return result.detach()
+
+    def _holds(self, few: Tensor) -> bool:
+        """Whether J w can be found so, and agrees with Jᵀ u: uᵀ (J w) = (Jᵀ u)ᵀ w."""
+        random = np.random.default_rng(0)
+
+        def signs(*shape: int) -> Tensor:
+            return torch.from_numpy(random.choice([-1.0, 1.0], shape)).to(few.device, self.dtype)
+
+        tangents = {name: signs(*p.shape) for name, p in self.parameters.items()}
         try:
             with warnings.catch_warnings():  # torch's own modules, when they are first loaded
                 warnings.simplefilter("ignore", DeprecationWarning)
-                along = self._forward_mode(few, tangents)
-        except (RuntimeError, NotImplementedError):
+                along = self.along(few, tangents)
+        except (RuntimeError, NotImplementedError, UserError):
             return False
-        back = self.backwards(few, torch.ones_like(along)[:, :, None])[:, 0]
-        terms = back * torch.cat([t.reshape(-1) for t in tangents.values()])
-        apart = (along.sum() - terms.sum()).abs()
-        size = along.abs().sum() + terms.abs().sum()
-        return bool(apart <= torch.finfo(self.dtype).eps ** AGREES * size)
-
-    def _directions(self) -> dict[str, Tensor]:
-        """A tangent of each parameter, of numbers from 1 to 2."""
-        return {
-            name: torch.linspace(1, 2, p.numel(), dtype=p.dtype, device=p.device).reshape(p.shape)
-            for name, p in self.parameters.items()
-        }
+        for u in (signs(*along.shape), torch.ones_like(along)):
+            back = self.backwards(few, u[:, :, None])[:, 0]
+            terms = back * torch.cat([t.reshape(-1) for t in tangents.values()])
+            apart = ((u * along).sum() - terms.sum()).abs()
+            size = along.abs().sum() + terms.abs().sum()
+            if not apart <= torch.finfo(self.dtype).eps ** AGREES * size:
+                return False
+        return True
 
     def _chosen(self, f: Tensor) -> Tensor:
         return f[:, self.outputs.start : self.outputs.stop]

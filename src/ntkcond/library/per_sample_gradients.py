@@ -5,7 +5,9 @@ The weight of a linear layer has the gradient Σₜ bᵢₜ aᵢₜᵀ, of input
 bᵢₜ at the positions t of sample i: tokens, steps in time, places of an image (a convolution is
 linear in the patches of its input). The inner product of two of them is Σₜₛ (aᵢₜ·aⱼₛ)(bᵢₜ·bⱼₛ).
 Both ways are counted: pairs of positions cost p + q + 1 multiplications each, gradients p q in all,
-and the fewer are done (structured derivatives: Novak, Sohl-Dickstein, Schoenholz 2022).
+and the fewer are done (structured derivatives: Novak, Sohl-Dickstein, Schoenholz 2022). Where
+positions cancel, as in finite differences, products of pairs round relative to Σₜ ‖aᵢₜ‖ ‖bᵢₜ‖, far
+above the norm of the gradient: then the gradients are multiplied.
 """
 
 import functools
@@ -20,6 +22,7 @@ from torch import Tensor
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
 SMALL_BAND = 64  # rows: smaller products are slow
 PROBES = 8
+CANCELS = 8.0  # Σₜ ‖aₜ‖ ‖bₜ‖ over the norm of the gradient, above which pairs are not multiplied
 
 
 class Explicit(NamedTuple):
@@ -37,6 +40,14 @@ class Explicit(NamedTuple):
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
         return (self.values**2).sum(1)
+
+    def terms(self) -> Tensor:
+        """Sums of the norms of what is added up in a gradient, (n,)."""
+        return self.values.norm(dim=1)
+
+    def multiplied(self) -> Tensor:
+        """Norms that the products of gradients round relative to, (n,)."""
+        return self.values.norm(dim=1)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -84,10 +95,33 @@ class Factored(NamedTuple):
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
         positions, p = self.b.shape[2:]
-        if positions * (self.q + p) >= self.q * p:
+        if positions > 1 and positions * (self.q + p) >= self.q * p:
             return (self.explicit() ** 2).sum(1)
         a = self.unfold(self.x)
-        return ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3)).clamp(min=0)
+        squares = ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3)).clamp(min=0)
+        lost = squares * CANCELS**2 < self.terms() ** 2
+        if positions > 1 and lost.any():
+            squares[lost] = (self.rows(lost).explicit() ** 2).sum(1)
+        return squares
+
+    def terms(self) -> Tensor:
+        """Σₜ ‖aₜ‖ ‖bₜ‖ of each sample, (n,)."""
+        sizes = self.unfold(self.x).norm(dim=3) * self.b.norm(dim=3)
+        return sizes.sum(2).norm(dim=1)
+
+    def multiplied(self) -> Tensor:
+        """Norms that the products of gradients round relative to, (n,)."""
+        norms = self.squares().sqrt()
+        if self.b.shape[2] == 1 or not self._pays_with(self):
+            return norms
+        terms = self.terms()
+        return torch.where(terms > CANCELS * norms, norms, terms)
+
+    def _cancels(self) -> bool:
+        """Whether positions do, in any sample."""
+        if self.b.shape[2] == 1:
+            return False
+        return bool((self.terms() > CANCELS * self.squares().sqrt()).any())
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,), from those of the
@@ -137,7 +171,8 @@ class Factored(NamedTuple):
         """See `Explicit.gram`; by the factors where that is cheaper."""
         if not isinstance(other, Factored):
             return _products(self.explicit(), other.explicit())
-        if not self._pays_with(other):
+        cancels = self._cancels() or (other is not self and other._cancels())
+        if cancels or not self._pays_with(other):
             return self._by_gradients(other)
         a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
@@ -196,8 +231,22 @@ class Embedded(NamedTuple):
 
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
+        return (self._gathered().b ** 2).sum((1, 2))
+
+    def terms(self) -> Tensor:
+        """Sums of ‖bₜ‖, (n,)."""
+        return self.b.norm(dim=2).sum(1)
+
+    def multiplied(self) -> Tensor:
+        """Norms that the products of gradients round relative to, (n,)."""
+        return self.squares().sqrt()
+
+    def _gathered(self) -> "Embedded":
+        """With all of a row of the table at its first position: added up before it is multiplied,
+        since positions may cancel."""
         same = self.taken[:, :, None] == self.taken[:, None]
-        return ((self.b @ self.b.mT) * same).sum((1, 2)).clamp(min=0)
+        first = ~same.tril(-1).any(2, keepdim=True)
+        return self._replace(b=(same.to(self.b) @ self.b) * first)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -226,8 +275,10 @@ class Embedded(NamedTuple):
         (n, t), (m, s) = self.taken.shape, other.taken.shape
         total = self.b.new_zeros(n, m)
         most = max(1, BAND_ENTRIES // (t * m * s))
+        b = self._gathered().b
+        other_b = b if other is self else other._gathered().b
         for rows, columns in _bands(n, m, other is self, most):
-            products = self.b[rows].flatten(0, 1) @ other.b[columns].flatten(0, 1).T
+            products = b[rows].flatten(0, 1) @ other_b[columns].flatten(0, 1).T
             products *= self.taken[rows].reshape(-1, 1) == other.taken[columns].reshape(1, -1)
             total[rows, columns] = products.reshape(-1, t, columns.stop, s).sum((1, 3))
         return total
@@ -253,6 +304,14 @@ class Blocks(NamedTuple):
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
         return torch.stack([part.squares() for part in self.parts]).sum(0)
+
+    def terms(self) -> Tensor:
+        """Sums of the norms of what is added up in a gradient, (n,)."""
+        return torch.stack([part.terms() for part in self.parts]).norm(dim=0)
+
+    def multiplied(self) -> Tensor:
+        """Norms that the products of gradients round relative to, (n,)."""
+        return torch.stack([part.multiplied() for part in self.parts]).norm(dim=0)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""

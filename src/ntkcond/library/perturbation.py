@@ -1,22 +1,22 @@
 """How a module rounds, by trial: its operations with errors far larger than those of rounding.
 
-Every operation on real numbers gets inputs and results that are off by random relative errors of
-COARSER units of rounding of their type, inputs of sums of k terms by √k times as much: Monte Carlo
-arithmetic (Parker, UCLA CSD-970002, 1997). What that changes, over COARSER, estimates what rounding
-itself does: cancellation is seen wherever it happens, in any range of numbers; within an operation
-only where it is known (`INSIDE`).
+Every operation on numbers that follow from samples or weights (`Watching`) gets inputs and results
+that are off by random relative errors of COARSER units of rounding of their type, inputs of sums of
+k terms by √k times as much: Monte Carlo arithmetic (Parker, UCLA CSD-970002, 1997). What that
+changes, over COARSER, estimates what rounding itself does: cancellation is seen wherever it
+happens, in any range of numbers; within an operation only where it is known (`INSIDE`). What is
+exact gets no errors: constants, whole numbers, ±∞ and the largest numbers of a type, as in masks.
 
 A kink is a jump in the derivative, as ReLU's at 0. Its inputs are held against those of the plain
-run: one that is as near to the kink as rounding may have moved it is counted. Of operations that
-are not `LISTED` nobody knows the kinks: what errors as small as those of rounding change there is
-measured (`ntkcond.library.gradient_error`). Where the largest of
-some entries is chosen, as in max pooling, ties are no kink if the gradient is the same on either
-side: they are decided the other way, and the gradient tells.
+run: one that is as near to the kink as rounding may have moved it is moved across (`Crossed`). Of
+operations that are not `LISTED` nobody knows the kinks: what errors as small as those of rounding
+change there is measured (`gradient_error`). Where the largest of some entries is chosen, as in max
+pooling, ties are decided the other way (`Swapped`). The gradient tells whether either matters.
 """
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
 FLOAT32_CONSTANT = 2.0**29  # units of rounding of float64: 2⁻²⁴ relative
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
-# Operations that only move numbers: they do not round.
+# Operations that only move numbers, or ask whether they are equal: they do not round.
 MOVES = {
     "clone", "_to_copy", "cat", "stack", "index", "index_select", "gather", "scatter", "repeat",
     "constant_pad_nd", "select_backward", "slice_backward", "select_scatter", "slice_scatter",
@@ -40,12 +40,16 @@ MOVES = {
     "abs", "sgn", "sign", "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "amax", "amin",
     "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "reflection_pad2d",
     "masked_fill", "replication_pad2d", "masked_fill_", "copy", "as_strided", "diagonal_backward",
-    "new_empty",
+    "new_empty", "eq", "ne",
 }  # fmt: skip
 
 PRODUCTS = {
     "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "addmv", "convolution", "convolution_backward",
 }  # fmt: skip
+
+# Operations that wait for a value: the program may go on by what it is, of one sample or of all.
+DECIDES = {"_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2", "unique_dim"}
+COMPARES = {"gt", "ge", "lt", "le", "eq", "ne", "argmax", "argmin"}
 
 # Operations that add up terms.
 SUMS = PRODUCTS | {
@@ -139,6 +143,10 @@ KINKS: dict[str, Callable[..., Iterator[Any]]] = {
 }
 
 
+# Those whose distances are no differences from their first input.
+SCALED = {"div", "floor_divide", "remainder", "fmod", "round", "softplus"}
+
+
 def _gelu(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
     return args[0].abs()
 
@@ -150,6 +158,16 @@ def _gelu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
 
 def _of_float32_constants(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
     return result.abs() * (FLOAT32_CONSTANT if result.dtype == torch.float64 else 1)
+
+
+def _in_part_float32(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    """Measured against mpmath: off by up to 1.5·10⁷ units."""
+    return result.abs() * (2.0**25 if result.dtype == torch.float64 else 1)
+
+
+def _polygamma(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+    """torch's trigamma is right to 10⁻⁹."""
+    return _in_part_float32(args, kwargs, result) if args[0] == 1 else 4 * result.abs()
 
 
 def _elu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
@@ -175,6 +193,12 @@ INSIDE: dict[str, Callable[[tuple, dict, Tensor], Tensor]] = {
     "gelu_backward": _gelu_backward,
     "_log_softmax": lambda args, kwargs, result: 1 + result.abs(),
     "hardsigmoid_backward": _of_float32_constants,
+    "digamma": lambda args, kwargs, result: 1 + result.abs(),
+    "logit": lambda args, kwargs, result: 1 + result.abs(),
+    "special_ndtr": lambda args, kwargs, result: 1 + result.abs(),
+    "polygamma": _polygamma,
+    "special_bessel_j0": _in_part_float32,
+    "special_bessel_j1": _in_part_float32,
     "elu_backward": _elu_backward,
     "_euclidean_dist": _distance,
 }
@@ -226,14 +250,30 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
+def _rounds(value: Any) -> bool:
+    """Whether it has real or complex numbers, and a place in memory: others are zero throughout,
+    sparse, or shapes alone."""
+    return (
+        isinstance(value, Tensor)
+        and (value.is_floating_point() or value.is_complex())
+        and value.layout == torch.strided
+        and value.device.type != "meta"
+        and not value._is_zerotensor()
+    )
+
+
 def _is_listed(name: str, args: tuple) -> bool:
     if name in NORMS:  # others are no smooth functions
         return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
     return name in LISTED
 
 
-def _has_real(args: tuple) -> bool:
-    return any(_is_real(a) or (isinstance(a, list | tuple) and any(map(_is_real, a))) for a in args)
+def _tensors(args: Any) -> Iterator[Tensor]:
+    for a in args:
+        if isinstance(a, Tensor):
+            yield a
+        elif isinstance(a, list | tuple):
+            yield from _tensors(a)
 
 
 def _is_view(func: Any) -> bool:
@@ -241,59 +281,123 @@ def _is_view(func: Any) -> bool:
 
 
 class _Seen(NamedTuple):
-    """An operation's name; its inputs' distances to its kink, or those it chooses from."""
+    """An operation's name; its inputs' distances to its kink, or those it chooses from; whether a
+    distance moves with the first input, by as much."""
 
     name: str
     values: Tensor
+    moved: bool = False
 
 
-class Plain(TorchDispatchMode):
-    """Runs operations as they are and keeps distances to kinks, what is chosen from, and names of
-    operations that are not `LISTED`: these may have kinks that nobody knows of."""
+class Watching(TorchDispatchMode):
+    """Runs operations as they are, and knows which numbers follow from samples or weights: all
+    others are constants of the program, which no rounding moves. sources: samples and weights.
 
-    def __init__(self) -> None:
+    kinds: types of the real numbers that follow from them. decides: whether the program asked for a
+    value, or compared some."""
+
+    def __init__(self, sources: Iterable[Tensor]) -> None:
         super().__init__()
-        self.unlisted: set[str] = set()
-        self.distances: list[_Seen] = []
-        self.choices: list[_Seen] = []
+        self.kinds: set[torch.dtype] = set()
+        self.decides = False
+        self._follows: dict[int, bool] = {}  # by the place in memory
+        for source in sources:
+            self._follows[_place(source)] = source.is_floating_point()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        self._keep(func, args, kwargs or {})
-        return func(*args, **(kwargs or {}))
+        kwargs, name = kwargs or {}, func.overloadpacket.__name__
+        follows = name != "lift_fresh" and any(
+            self._is_inexact(t) for t in _tensors((*args, *kwargs.values()))
+        )
+        self.decides |= name in DECIDES or (follows and name in COMPARES)
+        result = self._run(func, name, args, kwargs) if follows else func(*args, **kwargs)
+        for t in _tensors(result if isinstance(result, list | tuple) else (result,)):
+            self._follows[_place(t)] = follows
+            if follows and (t.is_floating_point() or t.is_complex()):
+                self.kinds.add(t.real.dtype if t.is_complex() else t.dtype)
+        return result
+
+    def _is_inexact(self, t: Tensor) -> bool:
+        """Of what no operation gave, as a buffer: whether it has more than whole numbers."""
+        place = _place(t)
+        if place not in self._follows:
+            self._follows[place] = _rounds(t) and not _is_whole(t)
+        return self._follows[place]
+
+    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        """An operation on numbers that follow from samples or weights."""
+        return func(*args, **kwargs)
+
+
+def _place(t: Tensor) -> int:
+    if t.layout != torch.strided:
+        return id(t)
+    return t.untyped_storage()._cdata
+
+
+def _is_whole(t: Tensor) -> bool:
+    """Whether all entries are whole, infinite or the largest of their type; of all that is in the
+    same place."""
+    whole = t.detach()
+    if t.layout == torch.strided and not t.is_conj() and not t.is_neg():
+        whole = t.new_empty(0).set_(t.untyped_storage())
+    if whole.is_complex():
+        whole = torch.view_as_real(whole)
+    return bool(((whole == whole.round()) | ~whole.isfinite()).all())
+
+
+class Plain(Watching):
+    """Keeps distances to kinks, what is chosen from, and names of operations that are not `LISTED`:
+    these may have kinks that nobody knows of."""
+
+    def __init__(self, sources: Iterable[Tensor]) -> None:
+        super().__init__(sources)
+        self.unlisted: set[str] = set()
+        self.distances: list[_Seen] = []
+        self.choices: list[_Seen] = []
+
+    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        self._keep(func, args, kwargs)
+        return func(*args, **kwargs)
 
     def _keep(self, func: Any, args: tuple, kwargs: dict) -> None:
         name = func.overloadpacket.__name__.removesuffix("_")
-        if not (_is_listed(name, args) or _is_view(func)) and _has_real(args):
+        if not (_is_listed(name, args) or _is_view(func)) and any(map(_rounds, _tensors(args))):
             self.unlisted.add(name)
-        named = {key: kwargs[key] for key in kwargs.keys() & {"decimals", "rounding_mode", "dtype"}}
-        if name in KINKS and any(_is_real(a) for a in args):
-            self.distances += [
-                _Seen(name, v.detach().clone()) for v in KINKS[name](*args, **named) if _is_real(v)
-            ]
+        moved = name not in SCALED and not func._schema.is_mutable
+        self.distances += [
+            _Seen(name, v.detach().clone(), moved and v.shape == args[0].shape)
+            for v in _distances(name, args, kwargs)
+            if _is_real(v)
+        ]
         if _chooses(name, args):
             self.choices.append(_Seen(name, args[0].detach().clone()))
+
+
+def _distances(name: str, args: tuple, kwargs: dict) -> Iterator[Any]:
+    """Distances of what an operation is given to its kink."""
+    if name in KINKS and any(map(_is_real, args)):
+        named = {key: kwargs[key] for key in kwargs.keys() & {"decimals", "rounding_mode", "dtype"}}
+        yield from KINKS[name](*args, **named)
 
 
 class Perturbed(Plain):
     """Runs operations with random errors. seed: of these; coarser: how many times rounding."""
 
-    def __init__(self, seed: int, coarser: float) -> None:
-        super().__init__()
+    def __init__(self, sources: Iterable[Tensor], seed: int, coarser: float) -> None:
+        super().__init__(sources)
         self.random, self.coarser = np.random.default_rng(seed), coarser
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        self._keep(func, args, kwargs or {})
-        kwargs = kwargs or {}
-        schema, name = func._schema, func.overloadpacket.__name__
+    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        self._keep(func, args, kwargs)
+        schema = func._schema
         if name in MOVES or any(r.alias_info is not None for r in schema.returns):
             result = func(*args, **kwargs)
-            if schema.is_mutable and name not in MOVES and _is_real(result):
+            if schema.is_mutable and name not in MOVES and _rounds(result):
                 result.copy_(self._moved(result, 1.0))
-            return self._moved(result, 1.0) if _rounds(name, args, result) else result
+            return self._moved(result, 1.0) if _lowers(name, args, result) else result
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         once = {id(a): self._moved(a, growth) for a in args}  # x == x stays true: isfinite
         moved = [once[id(a)] for a in args]
@@ -306,8 +410,8 @@ class Perturbed(Plain):
         if name in PRODUCTS:  # that of √k errors in its terms is larger
             return result
         if isinstance(result, tuple | list):
-            return type(result)(self._moved(r, 1.0) for r in result)
-        return self._moved(result, 1.0)
+            return type(result)(self._moved(r, 1.0, given=False) for r in result)
+        return self._moved(result, 1.0, given=False)
 
     def _shifted(self, name: str, args: tuple, result: Any, growth: float) -> Tensor:
         """What rounding x − mean changes in a normalised x, relative to x and not to the
@@ -325,12 +429,18 @@ class Perturbed(Plain):
             noise = noise * rstd.reshape(channels)
         return noise * (1 if args[1] is None else args[1].reshape(channels))
 
-    def _moved(self, value: Any, growth: float) -> Any:
-        """With errors of the precision of its type."""
+    def _moved(self, value: Any, growth: float, given: bool = True) -> Any:
+        """With errors of the precision of its type. given: to an operation: not if it is exact."""
         if isinstance(value, list):
-            return [self._moved(v, growth) for v in value]
-        if not _is_real(value):
+            return [self._moved(v, growth, given) for v in value]
+        if not _rounds(value) or (given and not self._is_inexact(value)):
             return value
+        if value.is_complex():
+            parts = torch.view_as_real(value.resolve_conj())
+            return torch.view_as_complex(self._with_errors(parts, growth))
+        return self._with_errors(value, growth)
+
+    def _with_errors(self, value: Tensor, growth: float) -> Tensor:
         unit = min(0.125, growth * self.coarser * torch.finfo(value.dtype).eps / 2)
         flat = value.detach().reshape(-1)
         moved, pool = torch.empty_like(flat), _pool(value.dtype, value.device)
@@ -340,6 +450,9 @@ class Perturbed(Plain):
             part = slice(start, start + len(noise))
             torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
             start, first = part.stop, 0
+        largest = torch.finfo(value.dtype).max / 4
+        if len(flat) and not float(moved.abs().max()) < largest:  # of masks; also NaN
+            moved = torch.where(flat.abs() < largest, moved, flat)
         return moved.reshape(value.shape)
 
 
@@ -356,32 +469,49 @@ def _chooses(name: str, args: tuple) -> bool:
     return name in POOLS | RANKED and _is_real(args[0]) and not pair
 
 
-class Swapped(TorchDispatchMode):
+class Swapped(Watching):
     """Runs operations as they are, but for ties: each choice is made after the first and the second
     by size, the third and the fourth …, have come nearer by `reach`, or, odd, the second and the
-    third. reaches: of each choice in turn, to be broadcast (`reaches`)."""
+    third. by_value: what has the same value goes together. reaches: of each choice in turn, to be
+    broadcast (`reaches`)."""
 
-    def __init__(self, reaches: list[Tensor], odd: bool) -> None:
-        super().__init__()
-        self.reaches, self.odd = iter(reaches), odd
+    def __init__(
+        self, sources: Iterable[Tensor], reaches: list[Tensor], odd: bool, by_value: bool
+    ) -> None:
+        super().__init__(sources)
+        self.reaches, self.odd, self.by_value = iter(reaches), odd, by_value
+        self._moved = _Moved()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        kwargs, name = kwargs or {}, func.overloadpacket.__name__
-        if not _chooses(name, args):
-            return func(*args, **kwargs)
-        z, reach = args[0], next(self.reaches, None)
+    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        if name == "eq" and len(args) == 2:  # the gradient of amax goes where self == result
+            args = self._moved.instead(args)
+        reach = next(self.reaches, None) if _chooses(name, args) else None
         if reach is None:
             return func(*args, **kwargs)
+        z = args[0]
         if name in POOLS:
-            winners = func(*args, **kwargs)[1]
-            spatial = 3 if "3d" in name else 2
-            flat = torch.zeros_like(z).flatten(-spatial)
-            moved = flat.scatter(-1, winners.flatten(-spatial), 1.0).reshape(z.shape)
+            moved = self._winners(z, func, name, args, kwargs)
         else:
             moved = self._by_rank(z, func._schema, args, kwargs)
+        self._moved.keep(z, z - reach * moved)
         return func(z - reach * moved, *args[1:], **kwargs)
+
+    def _winners(self, z: Tensor, func: Any, name: str, args: tuple, kwargs: dict) -> Tensor:
+        """1 of the largest of each window; by_value: of all entries as large."""
+        spatial = 3 if "3d" in name else 2
+        flat, largest = z.flatten(-spatial), None
+        moved = torch.zeros_like(flat)
+        while True:
+            lowered = torch.where(moved > 0, -math.inf, flat).reshape(z.shape)
+            at = func(lowered, *args[1:], **kwargs)[1].flatten(-spatial)
+            found = flat.gather(-1, at)
+            largest = found if largest is None else largest
+            new = (found == largest) & (moved.gather(-1, at) == 0)
+            if not new.any():
+                return moved.reshape(z.shape)
+            moved = moved.scatter_add(-1, at, new.to(z.dtype)).clamp(max=1)
+            if not self.by_value:
+                return moved.reshape(z.shape)
 
     def _by_rank(self, z: Tensor, schema: Any, args: tuple, kwargs: dict) -> Tensor:
         """1 of what is to become smaller, −1 of what is to become larger."""
@@ -394,11 +524,53 @@ class Swapped(TorchDispatchMode):
         last = z.movedim(dims, list(range(-len(dims), 0)))
         flat = last.reshape(*last.shape[: -len(dims)], -1)
         rank = flat.argsort(-1, descending=True).argsort(-1)
+        if self.by_value:
+            ordered = flat.sort(-1, descending=True).values
+            steps = (ordered.diff(dim=-1) != 0).cumsum(-1)
+            rank = torch.cat([torch.zeros_like(rank[..., :1]), steps], -1).gather(-1, rank)
         sign = 1.0 - 2.0 * ((rank + self.odd) % 2)
         return sign.to(z.dtype).reshape(last.shape).movedim(list(range(-len(dims), 0)), dims)
 
 
-def _rounds(name: str, args: tuple, result: Any) -> bool:
+class Crossed(Watching):
+    """Runs operations as they are, but with what is near their kinks on its other side, there and
+    in all that follows. by: of each distance in turn, by how much it is moved, or None."""
+
+    def __init__(self, sources: Iterable[Tensor], by: list[Tensor | None], sign: float) -> None:
+        super().__init__(sources)
+        self.by, self.sign = iter(by), sign
+        self._moved = _Moved()
+
+    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        args = self._moved.instead(args)
+        in_words = name.removesuffix("_")
+        count = sum(map(_is_real, _distances(in_words, args, kwargs)))
+        z = args[0] if args else None
+        for move in [next(self.by, None) for _ in range(count)]:
+            if move is None or not _is_real(z) or move.shape != z.shape:
+                continue
+            self._moved.keep(args[0], z + self.sign * move)
+            z = z + self.sign * move
+        return func(z, *args[1:], **kwargs) if args else func(**kwargs)
+
+
+class _Moved:
+    """Tensors that stand in place of others, wherever these are used."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, torch.Size], tuple[Tensor, Tensor]] = {}
+
+    def keep(self, given: Tensor, moved: Tensor) -> None:
+        self._of[_place(given), given.shape] = given, moved  # which stays, so that its place does
+
+    def instead(self, args: tuple) -> tuple:
+        return tuple(
+            self._of.get((_place(a), a.shape), (a, a))[1] if isinstance(a, Tensor) else a
+            for a in args
+        )
+
+
+def _lowers(name: str, args: tuple, result: Any) -> bool:
     """Whether a move is to a type of lower precision."""
     if name != "_to_copy" or not (_is_real(args[0]) and _is_real(result)):
         return False
@@ -407,7 +579,7 @@ def _rounds(name: str, args: tuple, result: Any) -> bool:
 
 def _terms(name: str, args: tuple) -> int:
     """How many a sum has, at most."""
-    real = [a for a in args if _is_real(a) and a.ndim]
+    real = [a for a in args if _rounds(a) and a.ndim]
     if name in ("mm", "bmm", "mv", "dot"):
         return real[0].shape[-1]
     if name in ("addmm", "baddbmm", "addmv"):
@@ -419,18 +591,20 @@ def _terms(name: str, args: tuple) -> int:
 
 def coarser(dtype: torch.dtype) -> float:
     """COARSER, of a module in this type."""
-    return COARSER[dtype]
+    return COARSER.get(dtype, AS_ROUNDING)
 
 
-def reach_of(run: Callable[[], Tensor], plain: Tensor, dtype: torch.dtype) -> float:
+def reach_of(
+    run: Callable[[], Tensor], plain: Tensor, sources: Iterable[Tensor], dtype: torch.dtype
+) -> float:
     """By how much rounding may change what a run gives: infinite where random errors saturate."""
-    with torch.no_grad(), Perturbed(0, COARSER[dtype]):
-        first = run()
-    with torch.no_grad(), Perturbed(1, COARSER[dtype]):
-        second = run()
-    away = max(float((moved - plain).abs().max()) for moved in (first, second))
+    away, sources = 0.0, list(sources)
+    for seed in range(2):
+        with Perturbed(sources, seed, coarser(dtype)):
+            moved = run()
+        away = max(away, float((moved - plain).abs().max()))
     small = away <= SATURATED * float(plain.abs().max())
-    return MARGIN / COARSER[dtype] * away if small else math.inf
+    return MARGIN / coarser(dtype) * away if small else math.inf
 
 
 def reaches(plain: Plain, perturbed: Perturbed, samples: int) -> list[Tensor] | None:
@@ -450,23 +624,32 @@ def reaches(plain: Plain, perturbed: Perturbed, samples: int) -> list[Tensor] | 
     return moved
 
 
-def undecided(plain: Plain, perturbed: Perturbed, samples: int) -> Tensor:
+def near_kinks(
+    plain: Plain, perturbed: Perturbed, samples: int
+) -> tuple[Tensor, list[Tensor | None]]:
     """How many inputs of each sample are so near a kink that rounding may have moved them across,
-    (samples,). Where operations differ between both runs, or do not tell samples apart, all do."""
-    pairs = list(zip(plain.distances, perturbed.distances, strict=False))
+    (samples,), and by how much each must be moved to be across (`Crossed`). Where operations differ
+    between both runs, or do not tell samples apart, all are."""
     total = torch.zeros(samples, dtype=torch.int64)
+    moves: list[Tensor | None] = []
     if len(plain.distances) != len(perturbed.distances):
-        return total + 1
-    for before, after in pairs:
+        return total + 1, moves
+    for before, after in zip(plain.distances, perturbed.distances, strict=True):
         if before.name != after.name or before.values.shape != after.values.shape:
-            return total + 1
+            return total + 1, []
         a, b = before.values, after.values
         rows = a.ndim > 0 and len(a) == samples
         a, b = (v.reshape(samples if rows else 1, -1) for v in (a, b))
         away = (b - a).abs().nan_to_num(nan=0.0)  # of infinite ones, as in masks
         reach = away.amax(1, keepdim=True) if a.numel() else a.new_zeros(len(a), 1)
-        near = a.abs() <= MARGIN / perturbed.coarser * reach
-        if near.any():
-            near &= ((a != 0) | (b != 0)) & (reach > 0)
-            total += near.sum(1).cpu() if rows else near.sum().cpu()
-    return total
+        reach = MARGIN / perturbed.coarser * reach
+        near = (a.abs() <= reach) & ((a != 0) | (b != 0)) & (reach > 0)
+        moves.append((2 * reach * near).reshape(before.values.shape) if near.any() else None)
+        total += near.sum(1).cpu() if rows else near.sum().cpu()
+    return total, moves
+
+
+def can_cross(plain: Plain, moves: list[Tensor | None]) -> bool:
+    """Whether `Crossed` moves all that is near a kink."""
+    pairs = zip(plain.distances, moves, strict=True)
+    return bool(moves) and all(move is None or seen.moved for seen, move in pairs)

@@ -1,5 +1,7 @@
 """Certificates that were false once, each with its exact value (`adversarial`)."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -131,7 +133,10 @@ def test_one_tie_in_a_large_module_leaves_the_verdict_open(how):
 def test_ties_are_decided_the_other_way_since_random_errors_may_leave_them(monkeypatch):
     monkeypatch.setattr(perturbation, "POOLS", set())
     monkeypatch.setattr(perturbation, "RANKED", set())
-    verdicts = {ntkcond.condition_number(*tied("max_pool1d", s)).verdict for s in range(20)}
+    verdicts = set()
+    for seed in range(20):
+        with contextlib.suppress(ntkcond.UserError):  # where halves of a batch decide otherwise
+            verdicts.add(ntkcond.condition_number(*tied("max_pool1d", seed)).verdict)
     assert "resolved" in verdicts
 
 

@@ -1,0 +1,177 @@
+"""How a module is run: the one place. Its rules:
+
+- A copy is run, in a type of its own; what the module given does is not touched.
+- Each run begins with the state that was given: what a module keeps from one call, as attention
+  biases made of its weights, is not there in the next, which may have other weights or errors.
+- With gradients, always: under no_grad some modules go another way, or keep what has no graph.
+- Never one sample alone: torch's own gradient of batch normalisation can then be wrong. It is
+  taken twice.
+- The copy is held against the module as given, in its own precision: what takes its numbers from
+  the type of its input is another function in another type.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
+
+from ntkcond.library.perturbation import reach_of
+from ntkcond.run.errors import UserError
+
+AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
+
+
+class Running:
+    """A copy of a module in this type, or in its own (None). Called with samples, and with weights
+    in place of some of its own, it gives its outputs, (n, k), with a graph."""
+
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype | None, device: str | None = None
+    ) -> None:
+        if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
+            raise UserError(
+                "the module is of TorchScript, which hides what it computes: give the module that"
+                " was scripted or traced"
+            )
+        self.dtype = dtype
+        try:
+            with _Copying():
+                self.module = copy.deepcopy(module)
+            if dtype is not None:
+                _own_constants(self.module)
+                self.module._apply(lambda t: _with_type(t, dtype, device))
+        except (RuntimeError, TypeError) as error:
+            raise UserError(f"the module cannot be copied: {error}") from error
+
+    def __call__(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
+        if len(x) == 1:
+            return self(torch.cat([x, x]), weights)[:1]
+        x = x.clone()  # which the module may change in place
+        module = self._as_given()
+        try:
+            with torch.enable_grad():
+                f = functional_call(module, weights, (x,)) if weights else module(x)
+        except UserError:
+            raise
+        except Exception as error:  # a user's module may raise anything
+            raise UserError(
+                f"the module fails on samples of shape {tuple(x.shape)} and type {x.dtype}:"
+                f" {_in_words(error)}{self._hint(error)}"
+            ) from error
+        if not isinstance(f, Tensor):
+            kind = type(f).__name__
+            raise UserError(f"the module gives a {kind}: wrap it in one that gives a tensor")
+        if f.is_complex() or not f.is_floating_point() or f.ndim < 1 or len(f) != len(x):
+            raise UserError(
+                f"of {len(x)} samples the module gives a tensor of shape {tuple(f.shape)} and type"
+                f" {f.dtype}: it must be ({len(x)}, …), of real numbers"
+            )
+        return f.reshape(len(x), -1)
+
+    def sources(self, x: Tensor) -> list[Tensor]:
+        """What a run's numbers follow from."""
+        return [x, *self.module.parameters()]
+
+    def hold_against(self, given: nn.Module, x: Tensor, f: Tensor) -> None:
+        """Raises UserError if the module given, in its own types, gives other outputs than f, by
+        more than rounding explains. Where it cannot run on x, nothing is known."""
+        kinds = {p.dtype for p in given.parameters() if p.is_floating_point()}
+        if kinds <= {self.dtype} or not kinds:
+            return
+        kind = max(kinds, key=lambda dtype: torch.finfo(dtype).eps)
+        own = Running(given, None)
+        x_own = x.to(kind) if x.is_floating_point() else x
+        try:
+            f_own = own(x_own).detach()
+        except UserError:
+            return
+        if f_own.shape != f.shape or not f_own.isfinite().all():
+            return
+        lower, of_lower, at = (own, f_own, x_own)
+        if torch.finfo(kind).eps < torch.finfo(f.dtype).eps:
+            lower, of_lower, at, kind = self, f, x, f.dtype
+        apart = float((f - f_own.to(f.dtype)).abs().max())
+        if apart > float(torch.finfo(kind).tiny) + reach_of(
+            lambda: lower(at).detach(), of_lower, lower.sources(at), kind
+        ):
+            raise UserError(
+                f"in {_word(f.dtype)} the module is another function than in its own"
+                f" {_word(f_own.dtype)}: its outputs differ by up to {apart:.2g}, more than"
+                " rounding explains. Where it takes a number from the type of its input, as"
+                " torch.finfo(x.dtype).eps, write that number; or compute in its own type:"
+                f" dtype={f_own.dtype}"
+            )
+
+    def _as_given(self) -> nn.Module:
+        """The module with its own structure and attributes, and the same tensors."""
+        shared: dict[int, Any] = {id(p): p for p in self.module.parameters()}
+        with _Sharing():
+            return copy.deepcopy(self.module, shared)
+
+    def _hint(self, error: Exception) -> str:
+        words = str(error).lower()
+        mixed = "dtype" in words or ("float" in words and ("double" in words or "int" in words))
+        if self.dtype == torch.float64 and mixed:
+            return (
+                ". All else is float64 here: where the module itself makes or asks for numbers of"
+                " float32, compute with dtype=torch.float32"
+            )
+        return ""
+
+
+class _Copying(TorchFunctionMode):
+    """A copy of a tensor that was computed from others, as a pruned weight, is NaN: the module has
+    to compute it again, from its own weights, before it is used."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func is Tensor.__deepcopy__ and args[0].grad_fn is not None:
+            return torch.full_like(args[0].detach(), float("nan"))
+        return func(*args, **(kwargs or {}))
+
+
+class _Sharing(TorchFunctionMode):
+    """Tensors are not copied."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        return args[0] if func is Tensor.__deepcopy__ else func(*args, **(kwargs or {}))
+
+
+def _own_constants(module: nn.Module) -> None:
+    """What a part takes from its own type is written out, before it has another."""
+    for part in module.modules():
+        if isinstance(part, nn.RMSNorm) and part.eps is None:
+            known = [p.dtype for p in (part.weight, *module.parameters()) if p is not None]
+            part.eps = torch.finfo(known[0] if known else torch.float32).eps
+
+
+def _with_type(values: Tensor, dtype: torch.dtype, device: str | None) -> Tensor:
+    """Real numbers in this type, complex ones (buffers) in the one twice as wide."""
+    if values.is_complex():
+        dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
+    elif not values.is_floating_point():
+        dtype = values.dtype
+    return values.to(device=device, dtype=dtype)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, RuntimeError | ValueError | TypeError | IndexError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def agree(a: Tensor, b: Tensor) -> bool:
+    """But for rounding."""
+    scale = torch.maximum(a.abs().max(), b.abs().max())
+    return bool((a - b).abs().max() <= torch.finfo(a.dtype).eps ** AGREES * scale)
