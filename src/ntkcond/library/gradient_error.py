@@ -112,15 +112,15 @@ def gradient_errors(
     runs, small_runs = RUNS[not few_numbers], SMALL_RUNS[not few_numbers]
     some = [trial.with_errors(large) for _ in range(runs)]
     unit = np.sqrt(np.mean([changed**2 for changed, _ in some], 0)) / large
-    in_halves = [trial.in_halves(plain.outputs) for _ in range(small_runs)]
-    few = DIFFERS[dtype]
+    halves = [trial.in_halves(plain.outputs) for _ in range(small_runs)]
+    changes, few = [away for away, _ in halves], DIFFERS[dtype]
     suspicious = any(
         not (apart <= few * float(plain.outputs.abs().max()) and (away <= few * size).all())
-        for away, apart in in_halves
+        for away, apart in halves
     )
     if suspicious:  # what other batches change is no rounding
-        in_halves = [trial.with_errors(AS_ROUNDING) for _ in range(small_runs)]
-    small = np.sqrt(np.mean([away**2 for away, _ in in_halves], 0)) / AS_ROUNDING
+        changes = [trial.with_errors(AS_ROUNDING)[0] for _ in range(small_runs)]
+    small = np.sqrt(np.mean(np.square(changes), 0)) / AS_ROUNDING
     near = DIFFERS[dtype] * size + MARGIN * unit + TINY
     kinks, away = _at_kinks(trial, plain.plain, [perturbed for _, perturbed in some], unit)
     if plain.plain.choices:
@@ -258,7 +258,7 @@ def _in_other_batches(
 
 def _halves(x: Tensor) -> tuple[Tensor, ...]:
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(x))).to(x.device)
-    return order.split(-(-len(x) // 2))
+    return tuple(order.split(-(-len(x) // 2)))
 
 
 def _alone(size: np.ndarray) -> list[Tensor]:

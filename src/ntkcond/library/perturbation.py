@@ -545,13 +545,14 @@ class Crossed(Watching):
         args = self._moved.instead(args)
         in_words = name.removesuffix("_")
         count = sum(map(_is_real, _distances(in_words, args, kwargs)))
-        z = args[0] if args else None
+        if not count:
+            return func(*args, **kwargs)
+        z: Tensor = args[0]
         for move in [next(self.by, None) for _ in range(count)]:
-            if move is None or not _is_real(z) or move.shape != z.shape:
-                continue
-            self._moved.keep(args[0], z + self.sign * move)
-            z = z + self.sign * move
-        return func(z, *args[1:], **kwargs) if args else func(**kwargs)
+            if move is not None and isinstance(z, Tensor) and move.shape == z.shape:
+                z = z + self.sign * move
+                self._moved.keep(args[0], z)
+        return func(z, *args[1:], **kwargs)
 
 
 class _Moved:
