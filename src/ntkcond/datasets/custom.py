@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.datasets.samples import Raw
 from ntkcond.datasets.source import Source
 from ntkcond.run.digests import sha256_of
@@ -39,6 +40,7 @@ def load(data_dir: Path, options: dict) -> Raw:
     y = _labels(path, "y", arrays.get("y"), len(x))
     y_test = _labels(path, "y_test", arrays.get("y_test"), 0 if x_test is None else len(x_test))
     limits, origin = (float(x.min()), float(x.max())), f"the user's own file {path.name}"
+    _require_distinct(path, x, limits, options.get("scale"))
     return Raw(x, y, limits, origin, x_test, y_test, {path.name: sha256_of(path)})
 
 
@@ -76,15 +78,24 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
-    with h5py.File(path, "r") as file:
-        for name in file:
-            if not isinstance(file[name], h5py.Dataset):
-                raise ValueError(f"{name} is a group, not an array")
+    with h5py.File(path, "r", locking=False) as file:
         wanted = [name for name in file if name in ARRAYS or "x" not in file]
-        for name in wanted:  # HDF5 fills missing chunks with zeros: a small file may need much
-            if file[name].nbytes > available_memory():
-                raise ValueError(f"{name} needs {size(file[name].nbytes)} of memory")
-        return {name: np.asarray(file[name][()]) for name in wanted}
+        return {name: _read_array(file, name) for name in wanted}
+
+
+def _read_array(file: h5py.File, name: str) -> np.ndarray:
+    linked = isinstance(file.get(name, getlink=True), h5py.ExternalLink)
+    array = None if linked else file[name]
+    if linked or (isinstance(array, h5py.Dataset) and (array.is_virtual or array.external)):
+        raise ValueError(f"{name} stands in another file, whose changes would not be seen: copy it")
+    if not isinstance(array, h5py.Dataset):
+        raise ValueError(f"{name} is a group, not an array")
+    if array.nbytes > available_memory():  # HDF5 fills missing chunks with zeros
+        raise ValueError(f"{name} needs {size(array.nbytes)} of memory")
+    values = np.asarray(array[()])
+    if "MATLAB_class" in array.attrs:  # which writes the axes of an array in reverse order
+        return np.squeeze(values.T) if name in ("y", "y_test") else values.T
+    return values
 
 
 def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | None:
@@ -105,6 +116,24 @@ def _samples(path: Path, name: str, array: np.ndarray | None) -> np.ndarray | No
             f" {row}, column {column}. Remove or replace them"
         )
     return array
+
+
+def _require_distinct(path: Path, x: np.ndarray, limits: tuple, scale: list | None) -> None:
+    """Samples that differ must do so in float32, in which they are kept, once they are scaled."""
+    if np.can_cast(x.dtype, np.float32):
+        return
+    kept = np.asarray(x, np.float64)
+    if scale is not None and limits[0] < limits[1]:
+        kept = (kept - limits[0]) / (limits[1] - limits[0]) * (scale[1] - scale[0]) + scale[0]
+    with np.errstate(over="ignore"):  # said later
+        kept = kept.astype(np.float32)
+    lost = len(first_of_each(x)) - len(first_of_each(kept))
+    if lost:
+        raise UserError(
+            f"{path}: {lost} samples that differ from all others become equal to one in float32, in"
+            " which samples are kept. Take the mean off each feature, or set a scale such as"
+            " [-1, 1]"
+        )
 
 
 def _labels(path: Path, name: str, array: np.ndarray | None, samples: int) -> np.ndarray | None:

@@ -12,7 +12,7 @@ autograd's. What has no rule is differentiated sample by sample, by torch.func.
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from torch.autograd.graph import GradientEdge, saved_tensors_hooks
 from torch.func import grad, vmap
 
 from ntkcond.library.backward_rules import RULES, VIEWS, Layout, Meeting, gradients, layouts
+from ntkcond.library.operations import APART
 from ntkcond.library.per_sample_gradients import CANCELS, Blocks, Explicit, Gradients, added
 from ntkcond.library.perturbation import Watching, reach_of
 from ntkcond.library.running import Running, agree
@@ -31,26 +32,6 @@ from ntkcond.run.units import size
 ByName = dict[str, list[Gradients]]  # of a parameter, for each output
 SHARED = Layout(0, 0)  # of what does not depend on the samples
 STILL = 4  # units of rounding that an output moves by, if other samples of its batch change
-# Operations of which a sample's numbers do not choose what becomes of another's; others may. That
-# they keep samples apart shows on a few.
-APART = {
-    f"{name}Backward"
-    for name in (
-        "Abs", "AdaptiveAvgPool2D", "Add", "Addmm", "Alias", "AvgPool2D", "AvgPool3D", "Baddbmm",
-        "Bmm", "Cat", "Celu", "Clamp", "ClampMax", "ClampMin", "Clone", "ConstantPadNd",
-        "Convolution", "Cos", "Div", "Dot", "Elu", "Embedding", "Erf", "Exp", "Expand", "Expm1",
-        "Flip", "Gelu", "Glu", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyRelu",
-        "LinalgVectorNorm", "Log", "Log1P", "LogSigmoid", "LogSoftmax", "MaskedFill",
-        "MaxPool2DWithIndices", "MaxPool3DWithIndices", "Mean", "Mish", "Mm", "Mul", "Mv",
-        "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm", "Neg", "Norm", "Permute", "Pow",
-        "PreluKernel", "Reciprocal", "Relu", "Repeat", "ReshapeAlias", "Roll", "Rsqrt", "Rsub",
-        "ScaledDotProductEfficientAttention", "ScaledDotProductFlashAttentionForCpu", "Select",
-        "Sigmoid", "Silu", "Sin", "Slice", "Softmax", "Softplus", "Softshrink", "Split",
-        "SplitWithSizes", "Sqrt", "Squeeze", "Stack", "Std", "Sub", "Sum", "T", "Tanh", "Threshold",
-        "ToCopy", "Transpose", "Unbind", "Unfold", "UnsafeSplit", "UnsafeView", "Unsqueeze",
-        "UpsampleBilinear2D", "UpsampleNearest2D", "Var", "View", "Where",
-    )
-} | {"torch::autograd::AccumulateGrad"}  # fmt: skip
 Node = Any  # an operation of autograd's graph
 Answer = TypeVar("Answer")
 
@@ -179,8 +160,9 @@ class Differentiated:
         self.calls, self.unit_roundoff = 0, math.nan
         self.separable = self.own_functions = False
         self._plans: dict[str, _Plan] = {}
-        self._results = 0  # numbers of a sample that these operations give
+        self._results = self._saved = 0  # numbers of a sample that operations give, and keep
         self._entries = _Entries(0, 0, 0, 0)
+        self._measured: tuple[Tensor, set[str]] = torch.empty(0), set()
 
     def check(self, x: Tensor) -> int:
         """The number of outputs; finds out by a few samples which gradients one backward pass
@@ -230,7 +212,8 @@ class Differentiated:
         numbers = saved.numbers(owned) or sum(
             math.prod(one.shape) for node in graph.results for one in node._input_metadata
         )
-        self._measure(x, numbers // len(x))
+        self._saved = numbers // len(x)
+        self._measure(x)
         return f.shape[1]
 
     def _require_seen(self, graph: _Graph, x: Tensor) -> None:
@@ -296,31 +279,32 @@ class Differentiated:
                 if of_all is None or not agree(of_all.explicit().sum(0), total.flatten()):
                     self.by_jacobian.add(name)
 
-    def _measure(self, x: Tensor, graph: int) -> None:
+    def _measure(self, x: Tensor) -> None:
         """How many numbers a sample takes."""
         whole = settled(lambda: self.with_outputs(x, range(1), compact=False)[1])
+        self._measured = x[:2], set(self.by_jacobian)
         of_each = [by_output[0] for by_output in whole.values()]
         blocks = [b for one in of_each for b in (one.parts if isinstance(one, Blocks) else (one,))]
         products = sum(not isinstance(block, Explicit) for block in blocks)
         self.calls = max(1, products + len(self.by_jacobian))
         self._entries = _Entries(
-            graph=graph + self._results,
+            graph=self._saved + self._results,
             backward=self._results,
             kept=sum(one.compact().kept for one in of_each),
             passing=max((one.passing for one in of_each), default=0),
         )
 
-    def tell_apart(self, x: Tensor) -> bool:
+    def require_in_place(self, x: Tensor) -> None:
+        """Raises Changed if an operation's rows turn out to be those of other samples."""
+        if not self.separable and len(x) > 1:
+            graph = _Graph(self.run(x))
+            self._require_in_place(graph, self._uses(graph))
+
+    def _require_in_place(self, graph: _Graph, uses: dict[str, list[tuple[_Use, Layout]]]) -> None:
         """Finds the operations of which a row does not belong to the sample in its place, or to
-        others too: as where samples are sorted. Their parameters join by_jacobian. Whether any did.
-        Of all samples, which `check` sees a few of."""
-        graph = _Graph(self.run(x))
-        before = set(self.by_jacobian)
-        factors = 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, 4, len(x))).to(
-            graph.f
-        )
+        others too: as where samples are sorted. Their parameters join by_jacobian."""
+        factors = torch.linspace(1, 2, len(graph.f)).to(graph.f)  # no two are equal
         f = _mixed(graph.f)
-        uses = self._uses(graph)
         nodes = list({use.node: layout for some in uses.values() for use, layout in some}.items())
         plain, scaled = (_of_results((f * c).sum(), [n for n, _ in nodes]) for c in (1, factors))
         wrong = {
@@ -328,17 +312,19 @@ class Differentiated:
             for (node, layout), one, other in zip(nodes, plain, scaled, strict=True)
             if not _fits(layout, one, other, factors)
         }
-        for name, some in uses.items():
-            if any(use.node in wrong for use, _ in some):
-                self.by_jacobian.add(name)
-        if self.by_jacobian != before:
-            self._measure(x[:1], self._entries.graph)
-        return self.by_jacobian != before
+        self._join(name for name, some in uses.items() if any(u.node in wrong for u, _ in some))
+
+    def _join(self, names: Iterable[str]) -> None:
+        """Names of by_jacobian from now on; raises Changed if there are any."""
+        joined = set(names)
+        self.by_jacobian |= joined
+        if joined:
+            raise Changed
 
     def _uses(self, graph: _Graph) -> dict[str, list[tuple[_Use, Layout]]]:
         """The uses of each parameter that is not differentiated sample by sample, as planned. One
         whose operations are others than on the first samples joins by_jacobian."""
-        every, before = {}, set(self.by_jacobian)
+        every, others = {}, []
         for name in sorted(self.parameters.keys() - self.by_jacobian):
             way = iter(self._plans[name].layouts)
             met: list[Layout] = []
@@ -353,11 +339,10 @@ class Differentiated:
 
             uses = graph.uses(self.parameters[name], planned)
             if uses is None or next(way, None) is not None:
-                self.by_jacobian.add(name)
+                others.append(name)
             else:
                 every[name] = list(zip(uses, met, strict=True))
-        if self.by_jacobian != before:
-            raise Changed
+        self._join(others)
         return every
 
     def outputs(self, x: Tensor) -> Tensor:
@@ -369,13 +354,14 @@ class Differentiated:
         return self.with_outputs(x, outputs)[1]
 
     def with_outputs(
-        self, x: Tensor, outputs: range, compact: bool = True
+        self, x: Tensor, outputs: range, compact: bool = True, held: bool = False
     ) -> tuple[Tensor, ByName]:
-        """All outputs, (n, k), and the gradients of some. compact: as they are multiplied."""
+        """All outputs, (n, k), and the gradients of some. compact: as they are multiplied. held:
+        `require_in_place` was called for these samples."""
         if len(x) == 1:
-            f, of_both = self.with_outputs(torch.cat([x, x]), outputs, compact)
+            f, of_both = self.with_outputs(torch.cat([x, x]), outputs, compact, held)
             return f[:1], of_rows(of_both, slice(0, 1))
-        f, gradients = self._of_layers(x, outputs, compact)
+        f, gradients = self._of_layers(x, outputs, compact, held)
         for name in sorted(self.by_jacobian):
             gradients[name] = []
         for j in outputs if self.by_jacobian else ():
@@ -383,10 +369,16 @@ class Differentiated:
                 gradients[name].append(Explicit(values.reshape(len(x), -1)))
         return f, gradients
 
+    def _present_entries(self) -> _Entries:
+        few, of = self._measured
+        if of != self.by_jacobian:
+            self._measure(few)
+        return self._entries
+
     def samples_at_once(self, outputs: int, memory: float, n: int) -> tuple[int, int]:
         """How many samples are differentiated at once, and of how many the gradients, of so many
         outputs, are kept, so that both together take so many bytes."""
-        graph, backward, kept, passing = self._entries
+        graph, backward, kept, passing = self._present_entries()
         keeping = 8 * outputs * kept
         computing = 8 * (graph + outputs * backward + passing) + keeping
         if n * computing <= memory:
@@ -404,10 +396,12 @@ class Differentiated:
     def checked_at_once(self, outputs: int, memory: float, n: int) -> int:
         """How many samples are differentiated at once to be held against two other runs of them,
         with the same memory."""
-        graph, backward, kept, _ = self._entries
+        graph, backward, kept, _ = self._present_entries()
         return min(n, max(1, int(memory / (24 * (graph + outputs * (backward + kept))))))
 
-    def _of_layers(self, x: Tensor, outputs: range, compact: bool = True) -> tuple[Tensor, ByName]:
+    def _of_layers(
+        self, x: Tensor, outputs: range, compact: bool, held: bool
+    ) -> tuple[Tensor, ByName]:
         """Outputs, and gradients with respect to the parameters that have a plan. Raises Changed if
         one turns out to have none for these samples."""
         if self.by_jacobian >= self.parameters.keys():
@@ -415,6 +409,8 @@ class Differentiated:
         f = self.run(x)
         graph = _Graph(f)
         uses = self._uses(graph)
+        if not held and not self.separable:
+            self._require_in_place(graph, uses)
         nodes = list({use.node: None for some in uses.values() for use, _ in some})
         by_name: ByName = {name: [] for name in uses}
         for j in outputs:
@@ -422,8 +418,8 @@ class Differentiated:
             for name, some in uses.items():
                 of_name = self._of_parameter(name, [use for use, _ in some], backs, len(x))
                 if of_name is None:
-                    self.by_jacobian.add(name)
-                    raise Changed
+                    self._join([name])
+                    raise AssertionError  # which has raised
                 by_name[name].append(of_name.compact() if compact else of_name)
         return f.detach(), by_name
 

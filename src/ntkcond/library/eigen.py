@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from ntkcond.library.of_module import Kernel, as_kernel, bound_of, condition_number
+from ntkcond.library.of_module import Kernel, as_kernel, bound_of, condition_number, unit_of
 from ntkcond.ntk.eigenvalues import SINGULAR, Spectrum
 from ntkcond.ntk.labels import alignment_parts
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF
@@ -98,9 +98,12 @@ class Eigendecomposition:
         entries = float(np.linalg.norm(self.matrix))
         if not kernel_norm * label_norm:
             return Interval(math.nan, 0.0, 1.0)
-        off = (self.error + rounding * entries) * size
+        lost = _rounding(len(labels)) * float(np.linalg.norm(labels))  # where the mean is large
+        moved = 2 * math.sqrt(size) * lost + lost**2
+        off = (self.error + rounding * entries) * size + (self.error + entries) * moved
         norm = kernel_norm * label_norm
         norm_off = (self.frobenius + rounding * entries) * label_norm + rounding * norm
+        norm_off += (kernel_norm + self.frobenius) * moved
         return _ratio((product, off), (norm, norm_off), 1.0)
 
     def complexity(self, y: Array | Tensor) -> Interval:
@@ -331,6 +334,9 @@ def _power_rounding(steps: float, q: float) -> float:
 def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]:
     matrix, error = (kernel.matrix, kernel.error) if isinstance(kernel, Kernel) else (kernel, 0.0)
     entries = _array(matrix)
+    unit = unit_of(matrix)
+    if unit > UNIT_ROUNDOFF:  # rounded to a type of lower precision
+        error += (1 + 2 * unit) * unit * float(np.linalg.norm(entries))
     if entries.ndim != 2 or entries.shape[1] != n:
         raise UserError(
             f"k_test must be (m, {n}), of other samples and the {n} of the kernel, not"
@@ -343,7 +349,7 @@ def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]
 
 def _array(values: Array | Tensor | float) -> Array:
     if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+        values = values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=np.float64)
 
 

@@ -51,8 +51,9 @@ SMALL_RUNS = 2, 1  # with errors as small as rounding's
 MORE_RUNS = 20  # as small: one of them passes a kink that is near
 GROWS = 8.0  # times what large errors say: what small errors change then does not grow with them
 ALONE = 32  # samples, of which each is taken alone; of more, FEW
-# Units of rounding of float64, from 2⁻³⁰ to 2⁻²⁰ relative: in these a step of float32, 2⁻²⁴, shows.
-HIDDEN = 2.0**23, 2.0**33
+# Units of rounding of float64, 2⁻³¹ and 2⁻²⁰ relative: in the first a step of float32, 2⁻²⁴, shows.
+HIDDEN = 2.0**22, 2.0**33
+HIDDEN_RUNS = 3
 FLOAT32 = 2.0**29  # units of float64 in one of float32
 
 
@@ -76,8 +77,9 @@ class GradientErrors(NamedTuple):
 
 def recorded(differentiated: Differentiated, x: Tensor, outputs: range) -> Recorded:
     """One pass of some samples."""
+    differentiated.require_in_place(x)
     with torch.random.fork_rng(), Plain(differentiated.run.sources(x)) as plain:
-        f, gradients = differentiated.with_outputs(x, outputs, compact=False)
+        f, gradients = differentiated.with_outputs(x, outputs, compact=False, held=True)
     return Recorded(gradients, f, plain)
 
 
@@ -97,9 +99,8 @@ def gradient_errors(
     first_seed: int,
     known: Recorded | None = None,
     sizes: np.ndarray | None = None,
-) -> GradientErrors | None:
-    """The errors of the gradients of samples that are differentiated together; None if a layer was
-    found whose rows belong to other samples: its parameters have joined `by_jacobian`.
+) -> GradientErrors:
+    """The errors of the gradients of samples that are differentiated together.
 
     few_numbers: whether so few are computed that more runs are needed. known: of the same samples,
     if it was kept; sizes: of their gradients in other batches, if these are to be compared. Raises
@@ -121,7 +122,7 @@ def gradient_errors(
     if suspicious:  # what other batches change is no rounding
         changes = [trial.with_errors(AS_ROUNDING)[0] for _ in range(small_runs)]
     small = np.sqrt(np.mean(np.square(changes), 0)) / AS_ROUNDING
-    near = DIFFERS[dtype] * size + MARGIN * unit + TINY
+    near = few * size + MARGIN * np.fmax(unit, small) + TINY
     kinks, away = _at_kinks(trial, plain.plain, [perturbed for _, perturbed in some], unit)
     if plain.plain.choices:
         at_ties, of_ties = _at_ties(trial, plain.plain, some[-1][1], near)
@@ -133,8 +134,6 @@ def gradient_errors(
     error = np.where(lost, size + unit * large, np.fmax(np.fmax(unit, small), away))
     if suspicious or not differentiated.separable:
         coupled = _in_other_batches(differentiated, x, outputs, plain, near)
-        if coupled is None:
-            return None
         error = np.maximum(error, coupled * size)
     if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
@@ -186,7 +185,7 @@ class _Trial:
     def _run(self, mode: Plain | Crossed | Swapped, x: Tensor) -> tuple[Tensor, ByName]:
         try:
             with torch.random.fork_rng(), mode:
-                return self.differentiated.with_outputs(x, self.outputs, compact=False)
+                return self.differentiated.with_outputs(x, self.outputs, False, held=True)
         except UserError as error:
             raise UserError(
                 f"the error of the NTK could not be estimated, since with random errors {error}."
@@ -231,17 +230,20 @@ def _at_ties(
 def _of_hidden_precision(trial: _Trial) -> np.ndarray:
     """What an operation of a user's own, as in NumPy's float32, may have rounded unseen, (n,): it
     shows in errors near its own, which then change what they reach in no proportion."""
-    small, large = (trial.with_errors(units)[0] / units for units in HIDDEN)
-    proportional = (small <= 4 * large) & (large <= 4 * small)
-    return np.where(proportional, 0.0, np.maximum(large * FLOAT32, small * FLOAT32))
+    found = np.zeros(len(trial.x))
+    for seed in range(HIDDEN_RUNS):  # the same errors twice, of two sizes
+        runs = [trial.under(Perturbed(trial.sources, seed, units)) / units for units in HIDDEN]
+        small, large = (float(np.linalg.norm(away)) for away in runs)
+        if max(small, large) > 1.5 * min(small, large):
+            found = np.maximum(found, np.maximum(*runs) * FLOAT32)
+    return found
 
 
 def _in_other_batches(
     differentiated: Differentiated, x: Tensor, outputs: range, plain: Recorded, near: np.ndarray
-) -> float | None:
+) -> float:
     """How much gradients differ in half batches, in another order, and where samples are alone,
-    relative to their size; None if parameters joined by_jacobian. near: by how much rounding may
-    change each."""
+    relative to their size. near: by how much rounding may change each."""
     size, most = norms(plain.gradients), 0.0
     for some in (*_halves(x), *_alone(size)) if len(x) > 1 else ():
         f, gradients = differentiated.with_outputs(x[some], outputs, compact=False)
@@ -249,8 +251,6 @@ def _in_other_batches(
         away = distances(of_rows(plain.gradients, some), gradients)
         place = some.cpu().numpy()
         if (~(away <= near[place])).any():
-            if differentiated.tell_apart(x):
-                return None
             raise UserError(DEPENDS)
         most = max(most, float(np.max(away / np.maximum(size[place], TINY))))
     return most
@@ -288,7 +288,7 @@ def _require_same(
 
 def require_apart(differentiated: Differentiated, x: Tensor, at_once: int) -> None:
     """Without a certificate: that no sample depends on others, as far as outputs in half batches
-    tell, and that rows belong to the samples in their places; if not, they join by_jacobian."""
+    tell."""
     at_once = max(at_once, 2)
     for start in range(0, 0 if differentiated.separable else len(x) - 1, at_once):
         part = x[start : start + at_once]
@@ -296,4 +296,3 @@ def require_apart(differentiated: Differentiated, x: Tensor, at_once: int) -> No
         for some in _halves(part):
             of_some = differentiated.outputs(part[some])
             _require_same(differentiated, part, of_some, outputs, some)
-        differentiated.tell_apart(part)

@@ -6,10 +6,11 @@ by one backward pass together, where the operations that take a weight have a ru
 """
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,13 +31,13 @@ from ntkcond.library.gradient_error import (
 )
 from ntkcond.library.of_function import OfFunction
 from ntkcond.library.per_sample_gradients import put, room_for
-from ntkcond.ntk.closest_pair import ClosestPair
 from ntkcond.ntk.eigenvalues import Spectrum, spectrum
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.run.errors import UserError
 
 SAFETY = 4.0  # of what random errors change
 UNCERTIFIED = "none"  # grade of a kernel whose error is not known
+_ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,9 +83,11 @@ def condition_number(
     """κ of a module's NTK on the samples x, or of a given NTK, with its interval and verdict.
 
     error: of a matrix, a bound on the norm of its error; that of rounding its entries to their type
-    is added. options: those of `kernel`, of a module. Raises UserError as `kernel` does, and if the
-    matrix is not symmetric, has entries that are not finite, or an eigenvalue below zero by more
-    than its error; and of a kernel of two sets, or without a certificate.
+    is added, and that of the kernel whose `matrix` it is. A copy of that is a matrix like others,
+    and its κ is proved of the copy alone: pass the kernel. options: those of `kernel`, of a module.
+    Raises UserError as `kernel` does, and if the matrix is not symmetric, has entries that are not
+    finite, or an eigenvalue below zero by more than its error; of a kernel of two sets, without a
+    certificate, or with an error that could not be estimated.
 
     >>> import torch, ntkcond
     >>> _ = torch.manual_seed(0)
@@ -103,7 +106,12 @@ def condition_number(
     elif x is not None or options:
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        ntk = as_kernel(module, error)
+        ntk = as_kernel(np.asarray(module) if isinstance(module, list) else module, error)
+    if not math.isfinite(ntk.error):
+        raise UserError(
+            "the error of the NTK could not be estimated: with random errors its gradients are NaN"
+            " or infinite. certify=False gives the NTK alone"
+        )
     bound = Bound(products=ntk.error + error, kinks=ntk.kinks)
     computed = spectrum(ntk.matrix, KernelError({ntk.grade: bound}), ntk.rank_bound)
     if computed.lambda_min < -computed.error:
@@ -114,9 +122,22 @@ def condition_number(
     return computed
 
 
-def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
+class Closest(NamedTuple):
+    """The two samples whose gradients have the smallest angle, in degrees; vanished: number of
+    samples whose gradient is 0, left out. low_deg, high_deg: between them the smallest angle of the
+    exact NTK lies, by the kernel's error: 0 and 180 if nothing is known of that."""
+
+    angle_deg: float
+    first: int
+    second: int
+    vanished: int
+    low_deg: float
+    high_deg: float
+
+
+def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> Closest:
     """The two rows of an NTK whose gradients have the smallest angle, arccos K_ij/√(K_ii K_jj)
-    (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees.
+    (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees: see low_deg and high_deg.
 
     Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
 
@@ -125,7 +146,9 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     >>> pair.first, pair.second, round(pair.angle_deg, 6)
     (0, 1, 60.0)
     """
-    matrix = matrix_of(kernel)
+    matrix, error = matrix_of(kernel), kernel.error if isinstance(kernel, Kernel) else math.nan
+    if not isinstance(kernel, Kernel):
+        error = as_kernel(kernel).error
     norms = np.sqrt(matrix.diagonal())
     index = np.flatnonzero(norms)
     if len(index) < 2:
@@ -135,7 +158,25 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     first, second = np.unravel_index(cosines.argmax(), cosines.shape)
     angle = math.degrees(math.acos(max(-1.0, min(1.0, cosines[first, second]))))
     i, j = sorted((int(index[first]), int(index[second])))
-    return ClosestPair(angle, i, j, len(matrix) - len(index))
+    largest = _largest_cosines(matrix[np.ix_(index, index)], error)
+    np.fill_diagonal(largest, -math.inf)
+    low = math.degrees(math.acos(min(1.0, largest.max())))
+    smallest = -_largest_cosines(-matrix[np.ix_((i, j), (i, j))], error)[0, 1]
+    high = math.degrees(math.acos(max(-1.0, min(1.0, smallest))))
+    return Closest(angle, i, j, len(matrix) - len(index), low, high)
+
+
+def _largest_cosines(matrix: np.ndarray, error: float) -> np.ndarray:
+    """Upper bounds on all K_ij/√(K_ii K_jj), if no entry is off by more than an error."""
+    unit = 8 * float(np.finfo(np.float64).eps)
+    sizes = np.abs(matrix.diagonal())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least, most = (np.sqrt(np.maximum(sizes + off, 0)) for off in (-error, error))
+        entries = matrix + error
+        bounds = np.where(
+            entries > 0, entries / np.outer(least, least), entries / np.outer(most, most)
+        )
+    return np.where(np.isfinite(bounds), np.minimum(bounds + unit, 1.0), 1.0)
 
 
 def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
@@ -144,8 +185,9 @@ def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kerne
     error = bound_of(error)
     matrix = matrix_of(kernel, error)
     if not isinstance(kernel, Kernel):
-        rounding = _rounding_of_entries(kernel, matrix)
-        return Kernel(matrix, rounding, len(matrix), (), (), grade=PROVED)
+        own, rounding = _ERRORS.get(id(kernel)), _rounding_of_entries(kernel, matrix)
+        grade = PROVED if own is None else ESTIMATED
+        return Kernel(matrix, rounding + (own or 0.0), len(matrix), (), (), grade=grade)
     if kernel.grade == UNCERTIFIED:
         raise UserError(
             "this kernel was computed with certify=False: nothing is known of its error. Leave"
@@ -172,17 +214,23 @@ def _rounding_of_entries(given: np.ndarray | Tensor, matrix: np.ndarray) -> floa
     if given.dtype in (np.float64, torch.float64):
         return 0.0
     double, n = np.finfo(np.float64), len(matrix)
-    unit, tiny = float(double.eps) / 2, float(double.smallest_subnormal) / 2
+    unit, tiny = unit_of(given), float(double.smallest_subnormal) / 2
     if isinstance(given, Tensor) and given.is_floating_point():
         known = torch.finfo(given.dtype)
-        unit = max(unit, known.eps / 2)
         tiny = max(tiny, known.smallest_normal * known.eps / 2)
-    elif not isinstance(given, Tensor) and np.asarray(given).dtype.kind == "f":
-        of_array = np.finfo(np.asarray(given).dtype)
-        unit = max(unit, float(of_array.eps) / 2)
-        tiny = max(tiny, float(of_array.smallest_subnormal) / 2)
+    elif not isinstance(given, Tensor) and given.dtype.kind == "f":
+        tiny = max(tiny, float(np.finfo(given.dtype).smallest_subnormal) / 2)
     trace = float(np.trace(matrix))
     return unit * (1 + 4 * unit + n * float(double.eps)) * trace + 2 * n * tiny
+
+
+def unit_of(given: np.ndarray | Tensor) -> float:
+    """The unit of rounding of its entries, that of float64 at least."""
+    unit = float(np.finfo(np.float64).eps) / 2
+    if isinstance(given, Tensor):
+        return max(unit, torch.finfo(given.dtype).eps / 2) if given.is_floating_point() else unit
+    kind = np.asarray(given).dtype
+    return max(unit, float(np.finfo(kind).eps) / 2) if kind.kind == "f" else unit
 
 
 def matrix_of(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
@@ -294,6 +342,9 @@ def kernel(
     if errors is not None:
         error, kinks, grade = ntk.error(errors), int(errors.kinks.sum()), ESTIMATED
     result = matrix if as_tensor else matrix.cpu().numpy()
+    if errors is not None:
+        _ERRORS[id(result)] = error
+        weakref.finalize(result, _ERRORS.pop, id(result), None)
     two_sets = x2 is not None
     return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets)
 
@@ -422,6 +473,10 @@ def _samples(
             f"{name} is a DataLoader: give its samples as one tensor, such as"
             " torch.cat([x for x, _ in loader])"
         )
+    if isinstance(x, np.ma.MaskedArray):
+        raise UserError(f"{name} has a mask: give the samples that are to count, as a plain array")
+    if hasattr(x, "to_numpy"):  # a DataFrame
+        x = x.to_numpy()
     if isinstance(x, np.ndarray):
         x = np.ascontiguousarray(x)  # torch takes no view that runs backwards
     try:
@@ -552,38 +607,28 @@ class _Computed:
 
     def certified(self) -> tuple[Tensor, GradientErrors]:
         """K, and how far rounding may have moved the gradients."""
-        while True:
-            at_once = self.differentiated.checked_at_once(
-                len(self.outputs), self.memory, len(self.all)
-            )
-            known = None
-            if at_once == len(self.all):
-                known = recorded(self.differentiated, self.all, self.outputs)
-            matrix = self.matrix(known)
-            require_repeatable(self.differentiated, self.all, self.outputs)
-            errors = self._errors(matrix, at_once, known)
-            if errors is not None:
-                return matrix, errors
+        at_once = self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
+        known = None
+        if at_once == len(self.all):
+            known = recorded(self.differentiated, self.all, self.outputs)
+        matrix = self.matrix(known)
+        require_repeatable(self.differentiated, self.all, self.outputs)
+        return matrix, self._errors(matrix, at_once, known)
 
-    def _errors(
-        self, matrix: Tensor, at_once: int, known: Recorded | None
-    ) -> GradientErrors | None:
-        """None where a layer's gradients turn out to be those of other samples."""
+    def _errors(self, matrix: Tensor, at_once: int, known: Recorded | None) -> GradientErrors:
         weights = sum(p.numel() for p in self.differentiated.parameters.values())
         few, k = len(self.all) * weights <= FEW_NUMBERS, matrix.shape[0] // len(self.samples[0])
         sizes = None
         if known is None and len(self.samples) == 1:
             squares = matrix.diagonal().double().clamp(min=0).reshape(-1, k).sum(1)
             sizes = squares.sqrt().cpu().numpy()
-        parts = []
-        for part in _parts(0, len(self.all), at_once):
-            of_part = gradient_errors(
+        parts = [
+            gradient_errors(
                 self.differentiated, self.all[part], self.outputs, few, part.start, known,
                 None if sizes is None else sizes[part],
-            )  # fmt: skip
-            if of_part is None:
-                return None
-            parts.append(of_part)
+            )
+            for part in _parts(0, len(self.all), at_once)
+        ]  # fmt: skip
         return GradientErrors(*map(np.concatenate, zip(*parts, strict=True)))
 
     def error(self, errors: GradientErrors) -> float:

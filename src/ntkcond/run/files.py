@@ -149,7 +149,7 @@ def read_hdf5(path: Path | str) -> Iterator[h5py.File]:
     try:
         if not is_whole(path):
             raise OSError("its content has changed since it was written")
-        file = h5py.File(path, "r")
+        file = h5py.File(path, "r", locking=False)  # whole, under its name
     except FileNotFoundError:
         raise UserError(f"{path}: no such file. snakemake {path} makes it") from None
     except OSError as error:

@@ -182,7 +182,7 @@ def read(path: Path | str, is_whole: Callable[[Path], bool] = is_whole) -> dict 
         elif is_whole(path):
             import h5py
 
-            with h5py.File(path, "r") as file:
+            with h5py.File(path, "r", locking=False) as file:
                 made_with = json.loads(file.attrs["provenance"])
         return made_with if "rule" in made_with else None  # else of ntkcond 0.2.0
     except Exception:  # a damaged file may fail in any way

@@ -212,7 +212,7 @@ def main(arguments: Namespace) -> None:
         start(a.mpi, a.ranks, a.threads or a.ranks, a.record)
         return
     comm, a.record = joined(a.ranks, a.threads)
-    with h5py.File(a.dataset) as file:
+    with h5py.File(a.dataset, locking=False) as file:
         job = Job(a, comm, file["x"])
         if comm.rank:
             job.follow()
