@@ -1,7 +1,7 @@
 """Random modules, and their kernels beside exact ones.
 
-A program is some blocks on (n, t, d) features, drawn from a seed, each of a kind that has led a
-certificate astray: masks, gathers, ties, shared weights, complex numbers, caches, custom operations.
+A program is some blocks on (n, t, d) features, drawn from a seed, each of a kind that led a
+certificate astray: masks, gathers, ties, shared weights, complex numbers, caches, own operations.
 It is built twice: as a user would, and `exact`, as plain torch in float64 without what rounds,
 caches or decides by type. The kernel of the first, in float64 and in float32, is held against
 autograd's of the second, from batches of two equal samples: what float32 rounds is wide of that.
@@ -136,7 +136,7 @@ class Differences(Dense):
 
 
 class Embedded(Block):
-    """Differences of rows of a table, by tokens that the signs of the first sample's inputs give."""
+    """Differences of rows of a table, by tokens that the signs of a sample give."""
 
     def setup(self, random: np.random.Generator) -> None:
         self.table = nn.Parameter(torch.randn(8, D))
@@ -256,6 +256,16 @@ class OwnPrecision(Block):
         return self.b(torch.sin(self.a(x)) if self.exact else _NumpySin.apply(self.a(x)))
 
 
+class Lowered(Block):
+    """A softmax in float32, as in many transformers, whatever the rest computes in."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.a(x) @ self.b(x).mT / D**0.5
+        if not self.exact:
+            return x + functional.softmax(scores.float(), -1).to(x) @ x
+        return x + functional.softmax(scores, -1) @ x
+
+
 class Equilibrium(Block):
     """An iteration that ends when the whole batch has converged."""
 
@@ -298,7 +308,8 @@ KINDS: dict[str, type[Block]] = {
     kind.__name__.lower(): kind
     for kind in (
         Dense, Shared, Masked, Buckets, Choices, Experts, Differences, Embedded, Complex, Cached,
-        Stem, Normed, Statistics, Slivers, Once, OwnPrecision, Equilibrium, Inside, Gated, PerSample,
+        Stem, Normed, Statistics, Slivers, Once, OwnPrecision, Lowered, Equilibrium, Inside, Gated,
+        PerSample,
     )
 }  # fmt: skip
 ONLY_64 = {"normed", "ownprecision", "equilibrium"}  # which are others in float32

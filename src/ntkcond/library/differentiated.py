@@ -138,7 +138,7 @@ class _Graph:
 class Differentiated:
     """A copy of a module in a type of its own (`run`), and the gradients of its outputs with
     respect to the chosen parameters. by_jacobian: names of those that are differentiated sample by
-    sample. Once checked: calls, the products that gradients need; the unit_roundoff of the lowest
+    sample. Once checked: calls, the products that gradients need; lowest, the type of the lowest
     precision in which the module computes; separable: whether no sample can depend on others;
     own_functions: whether it has operations of a user's own, in which nothing is seen."""
 
@@ -157,7 +157,7 @@ class Differentiated:
             if name in names:
                 self.parameters[name] = p
         self.by_jacobian: set[str] = set()
-        self.calls, self.unit_roundoff = 0, math.nan
+        self.calls, self.lowest = 0, dtype
         self.separable = self.own_functions = False
         self._plans: dict[str, _Plan] = {}
         self._results = self._saved = 0  # numbers of a sample that operations give, and keep
@@ -180,13 +180,14 @@ class Differentiated:
                 f = self.run(x)
             if together.isfinite().all():
                 self.run.hold_against(self.given, x, together)
+        self.lowest = max({*seen.kinds, self.dtype}, key=lambda kind: torch.finfo(kind).eps)
         if not together.isfinite().all():
             raise UserError("the module's output has NaN or infinite entries")
         if not agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         if not agree(together, alone):
             apart = float((together - alone).abs().max())
-            if not apart <= reach_of(lambda: self.outputs(x), together, sources, self.dtype):
+            if not apart <= reach_of(lambda: self.outputs(x), together, sources, self.lowest):
                 raise UserError(
                     "the module's output for a sample depends on the others of its batch: its NTK"
                     " is not defined"
@@ -204,7 +205,6 @@ class Differentiated:
         if self.own_functions:
             self._require_seen(graph, x)
         self._plan(graph, x)
-        self.unit_roundoff = max(torch.finfo(t).eps for t in seen.kinds | {torch.float64}) / 2
         still = (others[0] - together[0]).abs().max() <= STILL * torch.finfo(self.dtype).eps * (
             together.abs().max()
         )

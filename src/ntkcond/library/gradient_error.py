@@ -109,7 +109,7 @@ def gradient_errors(
     plain = known or recorded(differentiated, x, outputs)
     trial = _Trial(differentiated, x, outputs, plain.gradients, first_seed)
     size, dtype = norms(plain.gradients), differentiated.dtype
-    large = coarser(dtype)
+    large = coarser(differentiated.lowest)
     runs, small_runs = RUNS[not few_numbers], SMALL_RUNS[not few_numbers]
     some = [trial.with_errors(large) for _ in range(runs)]
     unit = np.sqrt(np.mean([changed**2 for changed, _ in some], 0)) / large
@@ -138,8 +138,10 @@ def gradient_errors(
     if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
         error = np.maximum(error, np.max(more, 0))
-    if differentiated.own_functions and dtype == torch.float64:
+    if differentiated.own_functions and differentiated.lowest == torch.float64:
         error = np.maximum(error, _of_hidden_precision(trial))
+    if differentiated.lowest != dtype:
+        error = np.maximum(error, torch.finfo(differentiated.lowest).eps / 2 * size)
     error += cancelled(plain.gradients) * torch.finfo(dtype).eps / 2
     error = np.nan_to_num(error, nan=np.inf)
     return GradientErrors(size, multiplied(plain.gradients), error, kinks)
@@ -277,7 +279,7 @@ def _require_same(
     allowed = DIFFERS[differentiated.dtype] * float(outputs.abs().max())
     if not apart <= allowed and not apart <= reach_of(
         lambda: differentiated.outputs(x), outputs, differentiated.run.sources(x),
-        differentiated.dtype,
+        differentiated.lowest,
     ):  # fmt: skip
         raise UserError(
             "the module's output for a sample depends on the others of its batch, changes from"

@@ -295,13 +295,11 @@ def kernel(
     module's device, in place of NumPy.
 
     certify: estimate the error. It is four times what random errors in all operations make of the
-    gradient of every sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative
-    to the norms of two gradients, with two stages a layer and one more, for u of the lowest
-    precision that the module computes in. Where these errors change a gradient by more than
-    SATURATED, or a preactivation is at a kink, the whole gradient counts as error. It takes about
-    four times as long as K alone; operations whose kinks are not known need twenty more runs
-    (`library.perturbation.LISTED`). Without it, whether samples depend on each other is tried
-    on the first four alone.
+    gradient of every sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative to
+    the norms of two gradients, with two stages a layer and one more. Where these errors change a
+    gradient by more than SATURATED, or a preactivation is at a kink, the whole gradient counts as
+    error. It takes about four times as long as K alone; operations whose kinks are not known
+    (`library.operations.LISTED`) and what does not grow with the errors need twenty more runs.
 
     Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
     BatchNorm and dropout in training mode; under autocast; if the output is no tensor, not finite,
@@ -637,7 +635,7 @@ class _Computed:
         stages = 2 * differentiated.calls + 1
         terms = max(p.numel() for p in differentiated.parameters.values())
         weights = sum(p.numel() for p in differentiated.parameters.values())
-        counted = 4 * differentiated.unit_roundoff * stages * math.sqrt(terms)
+        counted = 4 * torch.finfo(differentiated.dtype).eps / 2 * stages * math.sqrt(terms)
         k = len(self.outputs) if self.whole else 1
         flushed = torch.finfo(differentiated.dtype).tiny * weights * n * k
         if not (errors.sizes.any() or bool(self.all.any())):

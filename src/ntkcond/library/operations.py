@@ -25,6 +25,12 @@ PRODUCTS = {
     "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "addmv", "convolution", "convolution_backward",
 }  # fmt: skip
 
+# Operations that take no numbers from what they are given, but its shape.
+SHAPED = {
+    "lift_fresh", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
+    "new_full", "new_empty", "new_empty_strided",
+}  # fmt: skip
+
 # Operations that wait for a value: the program may go on by what it is, of one sample or of all.
 DECIDES = {"_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2", "unique_dim"}
 COMPARES = {"gt", "ge", "lt", "le", "eq", "ne", "argmax", "argmin"}
@@ -197,7 +203,8 @@ RANKED = {
 SMOOTH = {
     "_adaptive_avg_pool2d_backward", "_log_softmax_backward_data", "_prelu_kernel_backward",
     "_scaled_dot_product_efficient_attention_backward", "_unsafe_view", "acos", "acosh",
-    "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward", "add", "addcdiv", "addcmul",
+    "_safe_softmax", "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward", "add",
+    "addcdiv", "addcmul",
     "addr", "asin", "asinh", "atan", "atanh", "avg_pool2d_backward", "avg_pool3d",
     "avg_pool3d_backward", "celu", "col2im", "cos", "cosh", "cumprod", "detach", "elu_backward",
     "erf", "erfc", "exp", "exp2", "expm1", "fill", "fractional_max_pool2d_backward",

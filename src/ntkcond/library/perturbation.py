@@ -37,6 +37,7 @@ from ntkcond.library.operations import (
     PRODUCTS,
     RANKED,
     SCALED,
+    SHAPED,
     SUMS,
 )
 
@@ -109,7 +110,7 @@ class Watching(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs, name = kwargs or {}, func.overloadpacket.__name__
-        follows = name != "lift_fresh" and any(
+        follows = name not in SHAPED and any(
             self._is_inexact(t) for t in _tensors((*args, *kwargs.values()))
         )
         self.decides |= name in DECIDES or (follows and name in COMPARES)
