@@ -51,9 +51,10 @@ SMALL_RUNS = 2, 1  # with errors as small as rounding's
 MORE_RUNS = 20  # as small: one of them passes a kink that is near
 GROWS = 8.0  # times what large errors say: what small errors change then does not grow with them
 ALONE = 32  # samples, of which each is taken alone; of more, FEW
-# Units of rounding of float64, 2⁻³¹ and 2⁻²⁰ relative: in the first a step of float32, 2⁻²⁴, shows.
-HIDDEN = 2.0**22, 2.0**33
-HIDDEN_RUNS = 3
+# Units of rounding of float64. At 2⁻³⁷ relative an operation in float32 (steps of 2⁻²⁴) sees no
+# errors; at 2⁻²⁷, 2⁻²⁹ and 2⁻³¹ it makes too much of them. Others change by as much for each unit.
+UNSEEN, HIDDEN, SAME = 2.0**16, (2.0**26, 2.0**24, 2.0**22), 1e-3
+HIDDEN_RUNS = 2
 FLOAT32 = 2.0**29  # units of float64 in one of float32
 
 
@@ -232,12 +233,18 @@ def _at_ties(
 def _of_hidden_precision(trial: _Trial) -> np.ndarray:
     """What an operation of a user's own, as in NumPy's float32, may have rounded unseen, (n,): it
     shows in errors near its own, which then change what they reach in no proportion."""
+
+    def change(seed: int, units: float) -> np.ndarray:
+        return trial.under(Perturbed(trial.sources, seed, units)) / units
+
     found = np.zeros(len(trial.x))
-    for seed in range(HIDDEN_RUNS):  # the same errors twice, of two sizes
-        runs = [trial.under(Perturbed(trial.sources, seed, units)) / units for units in HIDDEN]
-        small, large = (float(np.linalg.norm(away)) for away in runs)
-        if max(small, large) > 1.5 * min(small, large):
-            found = np.maximum(found, np.maximum(*runs) * FLOAT32)
+    for seed in range(HIDDEN_RUNS):  # the same errors, of several sizes
+        unseen = change(seed, UNSEEN)
+        for units in HIDDEN:
+            away = change(seed, units)
+            sizes = [float(np.linalg.norm(one)) for one in (unseen, away)]
+            if max(sizes) > (1 + SAME) * min(sizes):
+                found = np.maximum(found, np.maximum(unseen, away) * FLOAT32)
     return found
 
 
