@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +380,7 @@ def main() -> None:
     print(table.answer.str.partition(":")[0].value_counts().to_string())
     print(f"resolved: {resolved} of the {len(known)} whose κ n u is below {KNOWN:g}")
     if not chosen.names:
+        table = table.assign(command="python benchmarks/models.py", when=date.today())
         table.to_csv(TABLE, index=False, float_format="%.4g")
 
 

@@ -121,6 +121,22 @@ def architectures() -> pd.DataFrame:
     ))  # fmt: skip
 
 
+def real_models() -> pd.DataFrame:
+    """By package; of those whose κ float64 can tell, how many are resolved."""
+    models = kept("docs/measured/models")
+    models = models.assign(
+        package=models.model.str.split(" ").str[0],
+        known=(models.kappa > 0) & (models.kappa * 5 * 2**-53 < 1e-6),
+    )
+    return table("|networks|weights|right|resolved|largest ∣ΔK∣", (
+        [package, len(some), f"{digits(some.weights.min())} to {power(some.weights.max(), 1)}",
+         some.answer.str.startswith("right").sum(),
+         f"{(some[some.known].verdict == 'resolved').sum()} of {some.known.sum()}",
+         power(some.off.max(), 1)]
+        for package, some in models.groupby("package", sort=False)
+    ))  # fmt: skip
+
+
 def whitened() -> pd.DataFrame:
     """100 whitened images of MNIST."""
     numbers = kept("studies/when/fig_when_data").query(

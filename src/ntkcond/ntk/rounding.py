@@ -10,14 +10,16 @@ any order err by k u times the norms (Jeannerod & Rump, SIAM J. Matrix Anal. App
 and a matrix enlarges what comes in by its spectral norm. That loses 2.8 a layer of m = 512.
 
 *model*: roundings have mean zero, each given those before it (Connolly, Higham & Mary, SIAM J. Sci.
-Comput. 43, A1418, 2021). Then δΦ is, to first order, a martingale with values in the matrices, and
-‖δΦ‖_F exceeds LAMBDA times the root of its summed squared steps with a probability below
+Comput. 43, A566–A585, 2021). Then δΦ is, to first order, a martingale with values in the matrices,
+and ‖δΦ‖_F exceeds LAMBDA times the root of its summed squared steps with a probability below
 2 exp(−LAMBDA²/2) = 3·10⁻¹⁴ (Pinelis, Ann. Probab. 22, 1679, 1994). Steps are measured: noise as
 large as the rounding of each layer passes, linearised, through the layers that follow, and back.
 
 A preactivation within its error of a kink may lie on either side, and the slope jumps there. The
 jump is then a part of the error, and the number of such gates is given. Underflow counts as
 TINY for each product, so that a processor may flush subnormal numbers to zero.
+
+docs/rounding.md derives both, step by step.
 """
 
 import functools

@@ -54,8 +54,8 @@ def relative_variance(depth: int, width: int) -> float:
 @CLAIMS.add(
     "ours-fluctuation", "ours; on Hanin and Nica 2020, Thm 1",
     "It is L/m that decides how far K(x, x) of one network is from infinite width: its relative"
-    " variance is (11/3) L/m in deep networks, 3/m at L = 1, to first order; and E K²/(E K)² stays"
-    " between exp(3 L/m) and exp(5 L/m).",
+    " variance is (11/3) L/m in deep networks, 3/m at L = 1, to first order; and E K²/(E K)² is 1 +"
+    " 3/m at L = 1, and between exp(3 L/m) and exp(5 L/m) in deep networks.",
 )  # fmt: skip
 def spread_of_the_diagonal() -> Findings:
     rng = np.random.default_rng(0)
