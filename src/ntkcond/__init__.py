@@ -13,7 +13,7 @@ _PUBLIC = {
     "MLP": "networks.mlp",
     "Spectrum": "ntk.eigenvalues",
     "UserError": "run.errors",
-    "closest_pair": "library.of_module",
+    "closest_pair": "library.closest",
     "condition_number": "library.of_module",
     "eigendecomposition": "library.eigen",
     "empirical_ntk": "ntk.empirical",

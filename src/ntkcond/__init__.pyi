@@ -1,6 +1,6 @@
+from ntkcond.library.closest import closest_pair as closest_pair
 from ntkcond.library.eigen import eigendecomposition as eigendecomposition
 from ntkcond.library.of_module import Kernel as Kernel
-from ntkcond.library.of_module import closest_pair as closest_pair
 from ntkcond.library.of_module import condition_number as condition_number
 from ntkcond.library.of_module import kernel as kernel
 from ntkcond.library.operators import jacobian as jacobian

@@ -133,6 +133,8 @@ def _with(value: float) -> np.ndarray:
         ("labels.npz", {"x": X, "y": np.zeros(3, int)}, r"y has shape \(3,\); it must be \(4,\)"),
         ("floats.npz", {"x": X, "y": np.zeros(4)}, "labels must be integers"),
         ("test.npz", {"x": X, "x_test": X[:, :2]}, "x has 3 features and x_test has 2"),
+        ("near.npy", 1e6 + 1e-3 * X, "3 samples that differ from all others become equal"),
+        ("whole.npy", 2**40 + X.astype(int), "become equal to one in float32"),
     ],
 )
 def test_bad_own_samples_are_refused_by_name(tmp_path, name, arrays, message):
@@ -188,6 +190,41 @@ def test_what_hdf5_holds_beside_arrays_is_refused_by_name(tmp_path, x, message):
             file["x"] = x
     with pytest.raises(UserError, match=rf"odd\.h5: .*{message}"):
         custom.load(tmp_path, {"file": tmp_path / "odd.h5"})
+
+
+def test_samples_that_a_scale_tells_apart_are_kept(tmp_path):
+    np.save(tmp_path / "near.npy", 1e6 + 1e-3 * X)
+    raw = custom.load(tmp_path, {"file": tmp_path / "near.npy", "scale": [-1, 1]})
+    assert np.array_equal(raw.x, 1e6 + 1e-3 * X)
+
+
+def test_an_array_that_stands_in_another_hdf5_file_is_refused(tmp_path):
+    """Its changes would not be seen; and where it is missing, HDF5 gives zeros."""
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["data"] = X
+    layout = h5py.VirtualLayout(X.shape, X.dtype)
+    layout[:] = h5py.VirtualSource(tmp_path / "source.h5", "data", X.shape)[:]
+    X.tofile(tmp_path / "raw")
+    for kind in ("link", "virtual", "external"):
+        with h5py.File(tmp_path / f"{kind}.h5", "w") as file:
+            if kind == "link":
+                file["x"] = h5py.ExternalLink("source.h5", "data")
+            elif kind == "virtual":
+                file.create_virtual_dataset("x", layout)
+            else:
+                raw = [(str(tmp_path / "raw"), 0, X.nbytes)]
+                file.create_dataset("x", X.shape, X.dtype, external=raw)
+        with pytest.raises(UserError, match="x stands in another file"):
+            custom.load(tmp_path, {"file": tmp_path / f"{kind}.h5"})
+
+
+def test_matlabs_arrays_are_turned_and_groups_beside_x_are_left_alone(tmp_path):
+    with h5py.File(tmp_path / "matlab.h5", "w") as file:
+        for name, values in (("x", X.T), ("y", np.array([[0], [1], [0], [1]]).T)):
+            file.create_dataset(name, data=values).attrs["MATLAB_class"] = np.bytes_("double")
+        file["meta/version"] = 1
+    raw = custom.load(tmp_path, {"file": tmp_path / "matlab.h5"})
+    assert np.array_equal(raw.x, X) and np.array_equal(raw.y, [0, 1, 0, 1])
 
 
 CONTENT = b"the original file" * 1000

@@ -349,9 +349,8 @@ def gradients(module: nn.Module, x: Tensor) -> np.ndarray:
     """(n, weights), by autograd, from batches of two equal samples."""
     rows, weights = [], list(module.parameters())
     for sample in x:
-        found = torch.autograd.grad(
-            module(torch.stack([sample, sample]))[0, 0], weights, allow_unused=True
-        )
+        f = module(torch.stack([sample, sample])).reshape(2, -1)[0, 0]
+        found = torch.autograd.grad(f, weights, allow_unused=True)
         pairs = zip(weights, found, strict=True)
         rows.append(torch.cat([(p * 0 if g is None else g).flatten() for p, g in pairs]))
     return torch.stack(rows).detach().numpy()

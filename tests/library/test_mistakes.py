@@ -48,6 +48,7 @@ SAMPLES = [
     (X.index_fill(0, torch.tensor([4]), math.nan), "first in sample 4"),
     (X.to(torch.complex64), "complex"), (X.to_sparse(), "x is sparse"),
     (LOADER, r"x is a DataLoader.*torch\.cat"),
+    (np.ma.masked_array(X.numpy(), mask=X.numpy() > 1), "x has a mask"),
 ]  # fmt: skip
 OTHERS = [
     (lambda: kernel(TWO, X, output=0, memory=100), "more than memory="),

@@ -19,8 +19,9 @@ from torch.nn import functional
 
 import ntkcond
 from ntkcond.library import backward_rules, per_sample_gradients
+from ntkcond.library.closest import closest_pair
 from ntkcond.library.differentiated import Differentiated
-from ntkcond.library.of_module import Kernel, closest_pair, condition_number, kernel
+from ntkcond.library.of_module import Kernel, condition_number, kernel
 from ntkcond.library.per_sample_gradients import Explicit, Gradients
 from ntkcond.run.errors import UserError
 

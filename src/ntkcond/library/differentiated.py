@@ -182,7 +182,11 @@ class Differentiated:
                 self.run.hold_against(self.given, x, together)
         self.lowest = max({*seen.kinds, self.dtype}, key=lambda kind: torch.finfo(kind).eps)
         if not together.isfinite().all():
-            raise UserError("the module's output has NaN or infinite entries")
+            raise UserError(
+                "the module keeps a tensor made of its weights, and does not make it anew"
+                if self.run.keeps
+                else "the module's output has NaN or infinite entries"
+            )
         if not agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         if not agree(together, alone):

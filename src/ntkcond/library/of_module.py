@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -120,63 +120,6 @@ def condition_number(
             f" its error, {computed.error:.2g}, but every NTK is positive semi-definite"
         )
     return computed
-
-
-class Closest(NamedTuple):
-    """The two samples whose gradients have the smallest angle, in degrees; vanished: number of
-    samples whose gradient is 0, left out. low_deg, high_deg: between them the smallest angle of the
-    exact NTK lies, by the kernel's error: 0 and 180 if nothing is known of that."""
-
-    angle_deg: float
-    first: int
-    second: int
-    vanished: int
-    low_deg: float
-    high_deg: float
-
-
-def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> Closest:
-    """The two rows of an NTK whose gradients have the smallest angle, arccos K_ij/√(K_ii K_jj)
-    (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees: see low_deg and high_deg.
-
-    Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
-
-    >>> import numpy as np, ntkcond
-    >>> pair = ntkcond.closest_pair(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-    >>> pair.first, pair.second, round(pair.angle_deg, 6)
-    (0, 1, 60.0)
-    """
-    matrix, error = matrix_of(kernel), kernel.error if isinstance(kernel, Kernel) else math.nan
-    if not isinstance(kernel, Kernel):
-        error = as_kernel(kernel).error
-    norms = np.sqrt(matrix.diagonal())
-    index = np.flatnonzero(norms)
-    if len(index) < 2:
-        raise UserError("fewer than two gradients do not vanish: no pair has an angle")
-    cosines = matrix[np.ix_(index, index)] / np.outer(norms[index], norms[index])
-    np.fill_diagonal(cosines, -math.inf)
-    first, second = np.unravel_index(cosines.argmax(), cosines.shape)
-    angle = math.degrees(math.acos(max(-1.0, min(1.0, cosines[first, second]))))
-    i, j = sorted((int(index[first]), int(index[second])))
-    largest = _largest_cosines(matrix[np.ix_(index, index)], error)
-    np.fill_diagonal(largest, -math.inf)
-    low = math.degrees(math.acos(min(1.0, largest.max())))
-    smallest = -_largest_cosines(-matrix[np.ix_((i, j), (i, j))], error)[0, 1]
-    high = math.degrees(math.acos(max(-1.0, min(1.0, smallest))))
-    return Closest(angle, i, j, len(matrix) - len(index), low, high)
-
-
-def _largest_cosines(matrix: np.ndarray, error: float) -> np.ndarray:
-    """Upper bounds on all K_ij/√(K_ii K_jj), if no entry is off by more than an error."""
-    unit = 8 * float(np.finfo(np.float64).eps)
-    sizes = np.abs(matrix.diagonal())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        least, most = (np.sqrt(np.maximum(sizes + off, 0)) for off in (-error, error))
-        entries = matrix + error
-        bounds = np.where(
-            entries > 0, entries / np.outer(least, least), entries / np.outer(most, most)
-        )
-    return np.where(np.isfinite(bounds), np.minimum(bounds + unit, 1.0), 1.0)
 
 
 def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:

@@ -27,7 +27,8 @@ AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that w
 
 class Running:
     """A copy of a module in this type, or in its own (None). Called with samples, and with weights
-    in place of some of its own, it gives its outputs, (n, k), with a graph."""
+    in place of some of its own, it gives its outputs, (n, k), with a graph. keeps: whether the
+    module given had tensors that it had computed, which here are NaN."""
 
     def __init__(
         self, module: nn.Module, dtype: torch.dtype | None, device: str | None = None
@@ -37,13 +38,14 @@ class Running:
                 "the module is of TorchScript, which hides what it computes: give the module that"
                 " was scripted or traced"
             )
-        self.dtype = dtype
+        self.dtype, self.keeps = dtype, False
         try:
-            with _Copying():
+            with _Copying(dtype) as copying:
                 self.module = copy.deepcopy(module)
             if dtype is not None:
                 _own_constants(self.module)
                 self.module._apply(lambda t: _with_type(t, dtype, device))
+            self.keeps = copying.found
         except (RuntimeError, TypeError) as error:
             raise UserError(f"the module cannot be copied: {error}") from error
 
@@ -127,11 +129,16 @@ class _Copying(TorchFunctionMode):
     """A copy of a tensor that was computed from others, as a pruned weight, is NaN: the module has
     to compute it again, from its own weights, before it is used."""
 
+    def __init__(self, dtype: torch.dtype | None) -> None:
+        super().__init__()
+        self.dtype, self.found = dtype, False
+
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if func is Tensor.__deepcopy__ and args[0].grad_fn is not None:
-            return torch.full_like(args[0].detach(), float("nan"))
+            self.found = True
+            return torch.full_like(args[0].detach(), float("nan"), dtype=self.dtype)
         return func(*args, **(kwargs or {}))
 
 

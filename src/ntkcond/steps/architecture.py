@@ -134,7 +134,8 @@ def main(arguments: Namespace) -> None:
 
 
 def _measured(module: torch.nn.Module, samples: torch.Tensor) -> dict:
-    from ntkcond.library.of_module import closest_pair, condition_number, kernel
+    from ntkcond.library.closest import closest_pair
+    from ntkcond.library.of_module import condition_number, kernel
 
     ntk = kernel(module, samples)
     spectrum = condition_number(ntk)

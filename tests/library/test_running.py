@@ -1,0 +1,215 @@
+"""How a module is run (`ntkcond.library.running`), beside what `test_random_programs` draws:
+modules as people have them, each with the right value or the true reason."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from random_programs import gradients
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils import prune
+
+import ntkcond
+from ntkcond.run.errors import UserError
+
+X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+class Calls(nn.Module):
+    def __init__(self, forward, **parts: nn.Module) -> None:
+        super().__init__()
+        self.does = forward
+        for name, part in parts.items():
+            self.add_module(name, part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.does(self, x)
+
+
+def mlp() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def normed() -> nn.Sequential:
+    module = mlp()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module[0] = nn.utils.weight_norm(module[0])
+    return module
+
+
+def pruned() -> nn.Sequential:
+    module = mlp()
+    prune.random_unstructured(module[0], "weight", amount=0.5)
+    return module
+
+
+def padded(nested: bool) -> nn.Module:
+    """torch's encoder takes another way in eval mode without gradients."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.embed(x[..., None])
+        padding = torch.arange(4) >= (2 + (x[:, :1] > 0) + (x[:, 1:2] > 0))
+        return self.head(self.encoder(h, src_key_padding_mask=padding)[:, 0])
+
+    parts = {"embed": nn.Linear(1, 4), "encoder": encoder, "head": nn.Linear(4, 1)}
+    return Calls(forward, **parts).eval()
+
+
+def slope(self, x: Tensor) -> Tensor:
+    y = x.requires_grad_()
+    return torch.autograd.grad(self.f(y).sum(), y, create_graph=True)[0].pow(2).sum(1)
+
+
+def by_torch_func(self, x: Tensor) -> Tensor:
+    return torch.vmap(torch.func.grad(lambda z: self.f(z)[0]))(x).pow(2).sum(1)
+
+
+def buckets(self, x: Tensor) -> Tensor:
+    """A mask made of floats, which are at the threshold."""
+    places = torch.arange(4, dtype=x.dtype)
+    keep = (places / 3).floor() == x.new_zeros(4)
+    return self.f(torch.where(keep, x, 0.5 * x))
+
+
+def soft(self, x: Tensor) -> Tensor:
+    """The gradient of sgn has no place in memory."""
+    z = self.f[0](x)
+    return self.f[2](torch.sgn(z) * torch.relu(z.abs() - 0.1))
+
+
+def sparse(self, x: Tensor) -> Tensor:
+    return self.f(torch.sparse.mm(torch.eye(4, dtype=x.dtype).to_sparse(), x.T).T)
+
+
+def spectral(self, x: Tensor) -> Tensor:
+    z = torch.fft.rfft(self.f[0](x))
+    return torch.fft.irfft(torch.einsum("nk,k->nk", z, z.sum(0, keepdim=True)[0] * 0 + 2j), n=8)
+
+
+ACCEPTED = {
+    "pruned": pruned, "weight norm": normed, "nested tensors": lambda: padded(True),
+    "not nested": lambda: padded(False), "a gradient inside": lambda: Calls(slope, f=mlp()),
+    "torch.func inside": lambda: Calls(by_torch_func, f=mlp()),
+    "buckets": lambda: Calls(buckets, f=mlp()), "sgn": lambda: Calls(soft, f=mlp()),
+    "a sparse constant": lambda: Calls(sparse, f=mlp()),
+    "a Fourier transform": lambda: Calls(lambda s, x: spectral(s, x).tanh().sum(1), f=mlp()),
+    "largest by amax": lambda: Calls(
+        lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_modules_as_people_have_them_are_resolved(name):
+    module = ACCEPTED[name]().double()
+    J = gradients(module, X)
+    kernel = ntkcond.kernel(module, X)
+    assert np.linalg.norm(kernel.matrix - J @ J.T) <= kernel.error + 1e-13 * np.trace(J @ J.T)
+    assert kernel.kinks == 0 and ntkcond.condition_number(kernel).verdict == "resolved"
+
+
+def test_relu_squared_at_zero_is_no_kink():
+    torch.manual_seed(0)
+    layer, head = nn.Linear(4, 8).double(), nn.Linear(8, 1).double()
+    with torch.no_grad():
+        layer.bias[0] -= layer(X[:1])[0, 0]  # but for rounding
+    smooth, kinked = (
+        Calls(lambda s, x, p=p: s.o(torch.relu(s.a(x)) ** p), a=layer, o=head) for p in (2, 1)
+    )
+    assert ntkcond.kernel(smooth, X).kinks == 0 and ntkcond.kernel(kinked, X).kinks >= 1
+
+
+class Fails(nn.Linear):
+    error: type[Exception]
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise self.error("no such width")
+
+
+def fails(error: type[Exception]) -> nn.Module:
+    module = Fails(4, 1)
+    module.error = error
+    return module
+
+
+def eps_of_its_type(self, x: Tensor) -> Tensor:
+    small = 1e-5 * self.f[0](x)
+    return self.f[2](small / (small.norm(dim=1, keepdim=True) + 1e3 * torch.finfo(x.dtype).eps))
+
+
+REFUSED = {
+    "TorchScript": (lambda: torch.jit.script(mlp()), "is of TorchScript"),
+    "one hot": (
+        lambda: Calls(lambda s, x: s.f(functional.one_hot((x > 0).long(), 1 + 1).float()[..., 1]),
+                      f=mlp()), r"dtype=torch\.float32"),
+    "state of float32": (
+        lambda: Calls(lambda s, x: s.f(x.float() / 255), f=mlp()), r"dtype=torch\.float32"),
+    "KeyError": (lambda: fails(KeyError), "fails on samples.*KeyError: 'no such width'"),
+    "AssertionError": (lambda: fails(AssertionError), "AssertionError: no such width"),
+    "finfo": (lambda: Calls(eps_of_its_type, f=mlp()), "another function than in its own float32"),
+    "kept": (lambda: Stale(), "made of its weights, and does not make it anew"),
+}  # fmt: skip
+
+
+class Stale(nn.Module):
+    """Keeps a tensor made of its weight for good: a copy has none of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.twice = 2 * self.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.twice
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_run_in_float64_is_refused_with_the_reason(name):
+    build, words = REFUSED[name]
+    with pytest.raises(UserError, match=words), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ntkcond.kernel(build(), X.float())
+
+
+def test_a_kernel_knows_its_matrix_and_a_matrix_its_kernels_error():
+    """(z + c) − c in float64 is off by far more than the matrix says."""
+    module = Calls(lambda s, x: s.f[2](torch.tanh((s.f[0](x) + 4e15) - 4e15)), f=mlp())
+    kernel = ntkcond.kernel(module, X)
+    assert ntkcond.condition_number(kernel.matrix).verdict == "unresolved"
+    pair = ntkcond.closest_pair(kernel)
+    assert (pair.low_deg, pair.high_deg) == (0, 180)
+    exact = ntkcond.closest_pair(ntkcond.kernel(mlp(), X))
+    assert exact.low_deg <= exact.angle_deg <= exact.high_deg < exact.low_deg + 1e-8
+
+
+def test_samples_may_be_a_data_frame_and_a_matrix_a_list():
+    frame = pd.DataFrame(X.numpy())
+    assert np.array_equal(ntkcond.kernel(mlp(), frame).matrix, ntkcond.kernel(mlp(), X).matrix)
+    assert math.isclose(ntkcond.condition_number([[2.0, 1.0], [1.0, 2.0]]).kappa, 3)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_predictions_from_a_rounded_kernel_are_within_their_errors(kind):
+    r = np.random.default_rng(0)
+    a, b, y = r.normal(size=(30, 40)), r.normal(size=(5, 40)), r.normal(size=30)
+    eigen, exact = ntkcond.eigendecomposition(a @ a.T / 40), b @ a.T / 40
+    expected = eigen.predicted(exact, y, 0.1, 1000).values
+    found = eigen.predicted(exact.astype(kind), y, 0.1, 1000)
+    assert (abs(found.values - expected) <= found.errors).all()
+
+
+def test_the_alignment_of_labels_with_a_large_offset_is_in_its_interval():
+    r = np.random.default_rng(0)
+    a, y = r.normal(size=(20, 30)), np.arange(20.0) % 3
+    eigen = ntkcond.eigendecomposition(a @ a.T)
+    exact, offset = eigen.alignment(y), eigen.alignment(y * 2**-8 + 2.0**44)
+    assert offset.low <= exact.value <= offset.high and offset.high - offset.low > 1e-6
