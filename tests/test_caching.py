@@ -479,11 +479,12 @@ CHANGES: dict[str, list] = {
             (("ntk/rank",),) * 2,
             (
                 (
-                    "ntk/of_module", "ntk/of_function", "ntk/gradient_error",
-                    "ntk/perturbation", "ntk/differentiated",
-                    "ntk/backward_rules", "ntk/per_sample_gradients", "networks/modules",
+                    "library/of_module", "library/of_function", "library/closest",
+                    "library/running", "library/gradient_error", "library/operations",
+                    "library/perturbation", "library/differentiated",
+                    "library/backward_rules", "library/per_sample_gradients", "networks/modules",
                 ),
-                ("ntk/of_module", "ntk/per_sample_gradients", "networks/modules"),
+                ("library/of_module", "library/per_sample_gradients", "networks/modules"),
             ),
             (("networks/architectures",),) * 2,
             (("ntk/measure",),) * 2,

@@ -27,6 +27,7 @@ from ntkcond.library.perturbation import (
     MARGIN,
     SATURATED,
     Crossed,
+    Leaving,
     Perturbed,
     Plain,
     Swapped,
@@ -181,11 +182,11 @@ class _Trial:
             apart = max(apart, float((f - outputs[some]).abs().max()))
         return away, apart
 
-    def under(self, mode: Plain | Crossed | Swapped) -> np.ndarray:
+    def under(self, mode: Plain | Crossed | Swapped | Leaving) -> np.ndarray:
         """Changes of all gradients, (n,)."""
         return distances(self.gradients, self._run(mode, self.x)[1])
 
-    def _run(self, mode: Plain | Crossed | Swapped, x: Tensor) -> tuple[Tensor, ByName]:
+    def _run(self, mode: Plain | Crossed | Swapped | Leaving, x: Tensor) -> tuple[Tensor, ByName]:
         try:
             with torch.random.fork_rng(), mode:
                 return self.differentiated.with_outputs(x, self.outputs, False, held=True)
@@ -234,7 +235,13 @@ def _of_hidden_precision(trial: _Trial) -> np.ndarray:
     """What an operation of a user's own, as in NumPy's float32, may have rounded unseen, (n,): it
     shows in errors near its own, which then change what they reach in no proportion."""
 
+    in_numpy = Leaving(0, 0.0)
+    trial.under(in_numpy)
+
     def change(seed: int, units: float) -> np.ndarray:
+        """Of what leaves torch for NumPy alone, if anything does."""
+        if in_numpy.seen:
+            return trial.under(Leaving(seed, units * 2.0**-53)) / units
         return trial.under(Perturbed(trial.sources, seed, units)) / units
 
     found = np.zeros(len(trial.x))

@@ -480,6 +480,8 @@ class _Computed:
         at_once, rows_kept = self.differentiated.samples_at_once(
             len(self.outputs), self.memory, len(self.all)
         )
+        if not self.differentiated.separable:  # in the batches that are held against others
+            at_once = min(at_once, self._checked_at_once())
         first, n = self.samples[0], len(self.all)
         k = len(self.outputs) if self.whole else 1
         rows, columns = _parts(0, len(first), at_once), _parts(len(first), n, at_once)
@@ -542,14 +544,15 @@ class _Computed:
 
     def unchecked(self) -> Tensor:
         """K, of samples that do not depend on each other."""
-        at_once = self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
-        require_apart(self.differentiated, self.all, at_once)
+        require_apart(self.differentiated, self.all, self._checked_at_once())
         return self.matrix()
+
+    def _checked_at_once(self) -> int:
+        return self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
 
     def certified(self) -> tuple[Tensor, GradientErrors]:
         """K, and how far rounding may have moved the gradients."""
-        at_once = self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
-        known = None
+        at_once, known = self._checked_at_once(), None
         if at_once == len(self.all):
             known = recorded(self.differentiated, self.all, self.outputs)
         matrix = self.matrix(known)
@@ -568,9 +571,15 @@ class _Computed:
                 self.differentiated, self.all[part], self.outputs, few, part.start, known,
                 None if sizes is None else sizes[part],
             )
-            for part in _parts(0, len(self.all), at_once)
+            for part in self._batches(at_once)
         ]  # fmt: skip
         return GradientErrors(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _batches(self, at_once: int) -> list[slice]:
+        """All samples together, or as `matrix` has them."""
+        first, n = len(self.samples[0]), len(self.all)
+        whole = at_once == n
+        return [slice(0, n)] if whole else _parts(0, first, at_once) + _parts(first, n, at_once)
 
     def error(self, errors: GradientErrors) -> float:
         """A bound on the norm of K's error."""

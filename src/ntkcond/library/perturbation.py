@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ntkcond.library.operations import (
@@ -256,6 +257,21 @@ class Perturbed(Plain):
         if len(flat) and not float(moved.abs().max()) < largest:  # of masks; also NaN
             moved = torch.where(flat.abs() < largest, moved, flat)
         return moved.reshape(value.shape)
+
+
+class Leaving(TorchFunctionMode):
+    """Arrays that leave torch for NumPy have random relative errors. seen: whether any did."""
+
+    def __init__(self, seed: int, error: float) -> None:
+        super().__init__()
+        self.random, self.error, self.seen = np.random.default_rng(seed), error, False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in (Tensor.numpy, Tensor.__array__) or result.dtype.kind != "f":
+            return result
+        self.seen = True
+        return result * (1 + self.error * self.random.uniform(-1, 1, result.shape))
 
 
 @functools.cache

@@ -11,7 +11,6 @@
 """
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -133,9 +132,7 @@ class _Copying(TorchFunctionMode):
         super().__init__()
         self.dtype, self.found = dtype, False
 
-    def __torch_function__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__ and args[0].grad_fn is not None:
             self.found = True
             return torch.full_like(args[0].detach(), float("nan"), dtype=self.dtype)
@@ -145,9 +142,7 @@ class _Copying(TorchFunctionMode):
 class _Sharing(TorchFunctionMode):
     """Tensors are not copied."""
 
-    def __torch_function__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return args[0] if func is Tensor.__deepcopy__ else func(*args, **(kwargs or {}))
 
 
