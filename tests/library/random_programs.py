@@ -421,6 +421,8 @@ def _compared(
             fault = f"crash: {type(error).__name__}: {error}"
         if fault:
             faults.append(f"{word}: {fault}")
+        if part is certified and fault.startswith("refused"):
+            break
     return faults
 
 

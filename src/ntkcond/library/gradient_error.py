@@ -42,8 +42,8 @@ from ntkcond.run.errors import UserError
 
 DIFFERS = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative: far above rounding
 DEPENDS = (
-    "the gradient of a sample depends on the other samples of its batch, or changes from call to"
-    " call: the module's NTK is not defined"
+    "the gradient of a sample depends on the other samples of its batch, changes from call to call,"
+    " or rounds by far more than its type in another batch: the module's NTK is not defined"
 )
 FEW = 4  # samples that show how its gradients can be computed
 FEW_NUMBERS = 4096
