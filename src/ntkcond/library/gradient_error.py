@@ -135,8 +135,7 @@ def gradient_errors(
         raise UserError(DEPENDS)
     error = np.where(lost, size + unit * large, np.fmax(np.fmax(unit, small), away))
     if suspicious or not differentiated.separable:
-        coupled = _in_other_batches(differentiated, x, outputs, plain, near)
-        error = np.maximum(error, coupled * size)
+        error = np.maximum(error, _in_other_batches(differentiated, x, outputs, plain, near))
     if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
         error = np.maximum(error, np.max(more, 0))
@@ -257,10 +256,11 @@ def _of_hidden_precision(trial: _Trial) -> np.ndarray:
 
 def _in_other_batches(
     differentiated: Differentiated, x: Tensor, outputs: range, plain: Recorded, near: np.ndarray
-) -> float:
-    """How much gradients differ in half batches, in another order, and where samples are alone,
-    relative to their size. near: by how much rounding may change each."""
-    size, most = norms(plain.gradients), 0.0
+) -> np.ndarray:
+    """How much gradients may differ in other batches, (n,): in halves, in another order, and where
+    samples are alone, the most of any, relative to its size or not, whichever is less. near: by how
+    much rounding may change each."""
+    size, share, most = norms(plain.gradients), 0.0, 0.0
     for some in (*_halves(x), *_alone(size)) if len(x) > 1 else ():
         f, gradients = differentiated.with_outputs(x[some], outputs, compact=False)
         _require_same(differentiated, x, f, plain.outputs, some)
@@ -268,8 +268,9 @@ def _in_other_batches(
         place = some.cpu().numpy()
         if (~(away <= near[place])).any():
             raise UserError(DEPENDS)
-        most = max(most, float(np.max(away / np.maximum(size[place], TINY))))
-    return most
+        share = max(share, float(np.max(away / np.maximum(size[place], TINY))))
+        most = max(most, float(np.max(away)))
+    return np.minimum(share * size, most)
 
 
 def _halves(x: Tensor) -> tuple[Tensor, ...]:
