@@ -504,7 +504,7 @@ def multiplied(gradients: ByName) -> np.ndarray:
 
 
 def cancelled(gradients: ByName) -> np.ndarray:
-    """Of gradients that are far smaller than what was added up in them: the size of that, (n,)."""
+    """The size of what was added up in gradients that are far smaller than it, else 0, (n,)."""
 
     def lost(g: Gradients) -> Tensor:
         terms = g.terms()

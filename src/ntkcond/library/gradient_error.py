@@ -238,7 +238,7 @@ def _of_hidden_precision(trial: _Trial) -> np.ndarray:
     trial.under(in_numpy)
 
     def change(seed: int, units: float) -> np.ndarray:
-        """Of what leaves torch for NumPy alone, if anything does."""
+        """What errors change, for each unit; of what leaves torch for NumPy alone, if any does."""
         if in_numpy.seen:
             return trial.under(Leaving(seed, units * 2.0**-53)) / units
         return trial.under(Perturbed(trial.sources, seed, units)) / units

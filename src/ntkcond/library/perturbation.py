@@ -123,7 +123,7 @@ class Watching(TorchDispatchMode):
         return result
 
     def _is_inexact(self, t: Tensor) -> bool:
-        """Of what no operation gave, as a buffer: whether it has more than whole numbers."""
+        """Whether a tensor rounds; of what no operation gave, as a buffer, if it is not whole."""
         place = _place(t)
         if place not in self._follows:
             self._follows[place] = _rounds(t) and not _is_whole(t)

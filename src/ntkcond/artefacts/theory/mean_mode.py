@@ -145,8 +145,8 @@ def without_a_mean() -> Findings:
 @CLAIMS.add(
     "ours-mean-mode", "ours; on the newest §1",
     "Of the samples tried here the mean mode alone lets ReLU raise κ: if the means of rows and"
-    " columns are taken off the NTK and off the Gram matrix, ReLU lowers κ of what is left. (Of"
-    " others, at two distances from one direction, it raises that, too.)",
+    " columns are taken off the NTK and off the Gram matrix, ReLU lowers κ of what is left; of"
+    " others, at two distances from one direction, it raises that, too.",
 )  # fmt: skip
 def the_rest_is_better() -> Findings:
     for kind, samples in KINDS.items():
