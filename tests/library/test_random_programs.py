@@ -57,10 +57,12 @@ def _one_sample_alone(monkeypatch) -> None:
 def _pairs_that_cancel(monkeypatch) -> None:
     for module in (per_sample_gradients, differentiated):
         monkeypatch.setattr(module, "CANCELS", math.inf)
-    norms = per_sample_gradients.Factored.squares
-    monkeypatch.setattr(
-        per_sample_gradients.Factored, "multiplied", lambda self: norms(self).sqrt()
-    )
+    sizes = per_sample_gradients.Factored.sizes
+
+    def of_sums(self) -> per_sample_gradients.Sizes:
+        return sizes(self)._replace(multiplied=sizes(self).norms)
+
+    monkeypatch.setattr(per_sample_gradients.Factored, "sizes", of_sums)
 
 
 def _another_function(monkeypatch) -> None:

@@ -16,11 +16,9 @@ from torch import Tensor
 from ntkcond.library.differentiated import (
     ByName,
     Differentiated,
-    cancelled,
     distances,
-    multiplied,
     norms,
-    of_rows,
+    sizes,
 )
 from ntkcond.library.perturbation import (
     AS_ROUNDING,
@@ -100,17 +98,18 @@ def gradient_errors(
     few_numbers: bool,
     first_seed: int,
     known: Recorded | None = None,
-    sizes: np.ndarray | None = None,
+    known_sizes: np.ndarray | None = None,
 ) -> GradientErrors:
     """The errors of the gradients of samples that are differentiated together.
 
     few_numbers: whether so few are computed that more runs are needed. known: of the same samples,
-    if it was kept; sizes: of their gradients in other batches, if these are to be compared. Raises
-    UserError if outputs or gradients of samples differ in other batches.
+    if it was kept; known_sizes: of their gradients in other batches, if these are to be compared.
+    Raises UserError if outputs or gradients of samples differ in other batches.
     """
     plain = known or recorded(differentiated, x, outputs)
     trial = _Trial(differentiated, x, outputs, plain.gradients, first_seed)
-    size, dtype = norms(plain.gradients), differentiated.dtype
+    size, multiplied, cancelled = sizes(plain.gradients)
+    dtype = differentiated.dtype
     large = coarser(differentiated.lowest)
     runs, small_runs = RUNS[not few_numbers], SMALL_RUNS[not few_numbers]
     some = [trial.with_errors(large) for _ in range(runs)]
@@ -131,11 +130,11 @@ def gradient_errors(
         kinks, away = kinks + at_ties, np.maximum(away, of_ties)
     lost = (kinks > 0) | (~(unit * large <= SATURATED * size) & (unit != 0))
     near[lost] = np.inf
-    if sizes is not None and (abs(size - sizes) > near).any():
+    if known_sizes is not None and (abs(size - known_sizes) > near).any():
         raise UserError(DEPENDS)
     error = np.where(lost, size + unit * large, np.fmax(np.fmax(unit, small), away))
     if suspicious or not differentiated.separable:
-        error = np.maximum(error, _in_other_batches(differentiated, x, outputs, plain, near))
+        error = np.maximum(error, _in_other_batches(differentiated, x, outputs, plain, size, near))
     if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
         error = np.maximum(error, np.max(more, 0))
@@ -143,9 +142,9 @@ def gradient_errors(
         error = np.maximum(error, _of_hidden_precision(trial))
     if differentiated.lowest != dtype:
         error = np.maximum(error, torch.finfo(differentiated.lowest).eps / 2 * size)
-    error += cancelled(plain.gradients) * torch.finfo(dtype).eps / 2
+    error += cancelled * torch.finfo(dtype).eps / 2
     error = np.nan_to_num(error, nan=np.inf)
-    return GradientErrors(size, multiplied(plain.gradients), error, kinks)
+    return GradientErrors(size, multiplied, error, kinks)
 
 
 class _Trial:
@@ -177,7 +176,7 @@ class _Trial:
         self.seed += 1
         for some in _halves(self.x):
             f, after = self._run(perturbed, self.x[some])
-            away[some.cpu().numpy()] = distances(of_rows(self.gradients, some), after)
+            away[some.cpu().numpy()] = distances(self.gradients, after, some)
             apart = max(apart, float((f - outputs[some]).abs().max()))
         return away, apart
 
@@ -255,16 +254,21 @@ def _of_hidden_precision(trial: _Trial) -> np.ndarray:
 
 
 def _in_other_batches(
-    differentiated: Differentiated, x: Tensor, outputs: range, plain: Recorded, near: np.ndarray
+    differentiated: Differentiated,
+    x: Tensor,
+    outputs: range,
+    plain: Recorded,
+    size: np.ndarray,
+    near: np.ndarray,
 ) -> np.ndarray:
     """How much gradients may differ in other batches, (n,): in halves, in another order, and where
-    samples are alone, the most of any, relative to its size or not, whichever is less. near: by how
-    much rounding may change each."""
-    size, share, most = norms(plain.gradients), 0.0, 0.0
+    samples are alone, the most of any, relative to its size or not, whichever is less. size: of
+    each; near: by how much rounding may change it."""
+    share, most = 0.0, 0.0
     for some in (*_halves(x), *_alone(size)) if len(x) > 1 else ():
         f, gradients = differentiated.with_outputs(x[some], outputs, compact=False)
         _require_same(differentiated, x, f, plain.outputs, some)
-        away = distances(of_rows(plain.gradients, some), gradients)
+        away = distances(plain.gradients, gradients, some)
         place = some.cpu().numpy()
         if (~(away <= near[place])).any():
             raise UserError(DEPENDS)

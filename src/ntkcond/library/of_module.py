@@ -9,7 +9,6 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from ntkcond.library.gradient_error import (
     require_repeatable,
 )
 from ntkcond.library.of_function import OfFunction
-from ntkcond.library.per_sample_gradients import put, room_for
+from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
 from ntkcond.ntk.eigenvalues import Spectrum, spectrum
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.run.errors import UserError
@@ -492,14 +491,15 @@ class _Computed:
             len(first), k, n - start, k, dtype=self.differentiated.dtype, device=first.device
         )
         together = max(1, rows_kept // at_once)  # parts
-        outputs = range(len(self.outputs))
-        pairs = [(a, b) for a, b in product(outputs, repeat=2) if self.whole or a == b]
 
         def add(row: slice, gradients: ByName, column: slice, other: ByName) -> None:
-            column = slice(column.start - start, column.stop - start)
-            for name, (a, b) in product(gradients, pairs):
-                place = (row, a, column, b) if self.whole else (row, 0, column, 0)
-                matrix[place] += gradients[name][a].gram(other[name][b])
+            place = matrix[row, :, column.start - start : column.stop - start]
+            for name, some in gradients.items():
+                if self.whole:
+                    place += of_all_outputs(some, other[name]).view_as(place)
+                else:
+                    for one, another in zip(some, other[name], strict=True):
+                        place[:, 0, :, 0] += one.gram(another)
 
         def of(part: slice) -> ByName:
             if known is None:

@@ -20,9 +20,19 @@ import torch
 from torch import Tensor
 
 BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
+UNFOLDED = 1 << 20  # entries of patches at a time, 8 MiB: what stays near the processor
 SMALL_BAND = 64  # rows: smaller products are slow
 PROBES = 8
 CANCELS = 8.0  # Σₜ ‖aₜ‖ ‖bₜ‖ over the norm of the gradient, above which pairs are not multiplied
+
+
+class Sizes(NamedTuple):
+    """Of each sample, (n,): the norm of its gradient; the sum of the norms of what is added up in
+    it; and the norm that products of gradients round relative to."""
+
+    norms: Tensor
+    terms: Tensor
+    multiplied: Tensor
 
 
 class Explicit(NamedTuple):
@@ -41,13 +51,9 @@ class Explicit(NamedTuple):
         """Squared norms, (n,)."""
         return (self.values**2).sum(1)
 
-    def terms(self) -> Tensor:
-        """Sums of the norms of what is added up in a gradient, (n,)."""
-        return self.values.norm(dim=1)
-
-    def multiplied(self) -> Tensor:
-        """Norms that the products of gradients round relative to, (n,)."""
-        return self.values.norm(dim=1)
+    def sizes(self) -> Sizes:
+        size = self.values.norm(dim=1)
+        return Sizes(size, size, size)
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -86,42 +92,53 @@ class Factored(NamedTuple):
     unfold: Callable[[Tensor], Tensor] = as_they_are
 
     def explicit(self) -> Tensor:
-        return (self.b.mT @ self.unfold(self.x)).flatten(1)
+        return self.of_rows(slice(None))
 
     def rows(self, index: Tensor | slice) -> "Factored":
         """The gradients of some of the samples."""
         return self._replace(x=self.x[index], b=self.b[index])
 
+    def _in_bands(self) -> "Iterator[Factored]":
+        """The gradients of some samples after the other, so that little is unfolded at once."""
+        n, groups, t, _ = self.b.shape
+        most = BAND_ENTRIES if self.unfold is as_they_are else UNFOLDED
+        size = max(1, most // max(1, groups * t * self.q))
+        return (self.rows(slice(start, start + size)) for start in range(0, n, size))
+
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
-        positions, p = self.b.shape[2:]
+        return self._with_terms()[0]
+
+    def sizes(self) -> Sizes:
+        squares, terms = self._with_terms()
+        size = squares.sqrt()
+        if self.b.shape[2] == 1 or not self.pays_with(self):
+            return Sizes(size, terms, size)
+        return Sizes(size, terms, torch.where(terms > CANCELS * size, size, terms))
+
+    def _with_terms(self) -> tuple[Tensor, Tensor]:
+        """Squared norms, and Σₜ ‖aₜ‖ ‖bₜ‖, of each sample, (n,)."""
+        parts = [band._sizes_of_band() for band in self._in_bands()]
+        squares, terms = zip(*parts, strict=True)
+        return _joined(squares), _joined(terms)
+
+    def _sizes_of_band(self) -> tuple[Tensor, Tensor]:
+        a, (positions, p) = self.unfold(self.x), self.b.shape[2:]
+        terms = (a.norm(dim=3) * self.b.norm(dim=3)).sum(2).norm(dim=1)
         if positions > 1 and positions * (self.q + p) >= self.q * p:
-            return (self.explicit() ** 2).sum(1)
-        a = self.unfold(self.x)
+            return ((self.b.mT @ a) ** 2).sum((1, 2, 3)), terms
         squares = ((a @ a.mT) * (self.b @ self.b.mT)).sum((1, 2, 3)).clamp(min=0)
-        lost = squares * CANCELS**2 < self.terms() ** 2
+        lost = squares * CANCELS**2 < terms**2
         if positions > 1 and lost.any():
-            squares[lost] = (self.rows(lost).explicit() ** 2).sum(1)
-        return squares
+            squares[lost] = ((self.b[lost].mT @ a[lost]) ** 2).sum((1, 2, 3))
+        return squares, terms
 
-    def terms(self) -> Tensor:
-        """Σₜ ‖aₜ‖ ‖bₜ‖ of each sample, (n,)."""
-        sizes = self.unfold(self.x).norm(dim=3) * self.b.norm(dim=3)
-        return sizes.sum(2).norm(dim=1)
-
-    def multiplied(self) -> Tensor:
-        """Norms that the products of gradients round relative to, (n,)."""
-        norms = self.squares().sqrt()
-        if self.b.shape[2] == 1 or not self._pays_with(self):
-            return norms
-        terms = self.terms()
-        return torch.where(terms > CANCELS * norms, norms, terms)
-
-    def _cancels(self) -> bool:
+    def cancels(self) -> bool:
         """Whether positions do, in any sample."""
         if self.b.shape[2] == 1:
             return False
-        return bool((self.terms() > CANCELS * self.squares().sqrt()).any())
+        squares, terms = self._with_terms()
+        return bool((terms > CANCELS * squares.sqrt()).any())
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,), from those of the
@@ -130,10 +147,8 @@ class Factored(NamedTuple):
         ‖sᵀ (b′ᵀ a′ − bᵀ a)‖²."""
         if not isinstance(other, Factored):
             return ((self.explicit() - other.explicit()) ** 2).sum(1)
-        n, groups, positions, _ = self.b.shape
-        size = max(1, BAND_ENTRIES // (groups * positions * self.q))
-        bands = (slice(start, start + size) for start in range(0, n, size))
-        return torch.cat([self.rows(band)._apart(other.rows(band)) for band in bands])
+        bands = zip(self._in_bands(), other._in_bands(), strict=True)
+        return _joined([band._apart(of_other) for band, of_other in bands])
 
     def _apart(self, other: "Factored") -> Tensor:
         a, b, moved = self.unfold(self.x), self.b, other.b
@@ -165,15 +180,19 @@ class Factored(NamedTuple):
         """The explicit ones if these are what is multiplied, and smaller."""
         _, groups, _, p = self.b.shape
         smaller = groups * self.q * p < self.kept
-        return Explicit(self.explicit()) if smaller and not self._pays_with(self) else self
+        return Explicit(self.explicit()) if smaller and not self.pays_with(self) else self
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by the factors where that is cheaper."""
         if not isinstance(other, Factored):
             return _products(self.explicit(), other.explicit())
-        cancels = self._cancels() or (other is not self and other._cancels())
-        if cancels or not self._pays_with(other):
-            return self._by_gradients(other)
+        some = [self]
+        if by_pairs(some, [other]):
+            return self.by_positions(other)
+        return _by_rows(some, some if other is self else [other])
+
+    def by_positions(self, other: "Factored") -> Tensor:
+        """The same by pairs of positions."""
         a, b = self.unfold(self.x), other.unfold(other.x)
         n, groups, t, _ = a.shape
         total = a.new_zeros(n, len(b))
@@ -186,27 +205,11 @@ class Factored(NamedTuple):
                 total[rows, columns] += products.reshape(shape).sum((1, 3))
         return total
 
-    def _by_gradients(self, other: "Factored") -> Tensor:
-        """The same by explicit gradients, of some rows of the weights at a time."""
-        total = self.b.new_zeros(len(self.b), len(other.b))
-        groups, p = self.b.shape[1], self.b.shape[3]
-        size = max(1, 2 * BAND_ENTRIES // (max(total.shape) * groups * self.q))
-        for start in range(0, p, size):
-            some = slice(start, start + size)
-            values = self._of_rows(some)
-            total += _products(values, values if other is self else other._of_rows(some))
-        return total
-
-    def _of_rows(self, some: slice) -> Tensor:
+    def of_rows(self, some: slice) -> Tensor:
         """Explicit gradients of some rows of the weights of each group, (n, weights)."""
-        n, groups, t, _ = self.b.shape
-        size = max(1, BAND_ENTRIES // (groups * t * self.q))
-        bands = (slice(start, start + size) for start in range(0, n, size))
-        return torch.cat(
-            [(self.b[i, ..., some].mT @ self.unfold(self.x[i])).flatten(1) for i in bands]
-        )
+        return _joined([(g.b[..., some].mT @ g.unfold(g.x)).flatten(1) for g in self._in_bands()])
 
-    def _pays_with(self, other: "Factored") -> bool:
+    def pays_with(self, other: "Factored") -> bool:
         """Whether the products of factors take fewer multiplications than those of gradients."""
         p, positions = self.b.shape[-1], self.b.shape[2] * other.b.shape[2]
         return positions * (self.q + p + 1) <= self.q * p
@@ -233,13 +236,9 @@ class Embedded(NamedTuple):
         """Squared norms, (n,)."""
         return (self._gathered().b ** 2).sum((1, 2))
 
-    def terms(self) -> Tensor:
-        """Sums of ‖bₜ‖, (n,)."""
-        return self.b.norm(dim=2).sum(1)
-
-    def multiplied(self) -> Tensor:
-        """Norms that the products of gradients round relative to, (n,)."""
-        return self.squares().sqrt()
+    def sizes(self) -> Sizes:
+        size = self.squares().sqrt()
+        return Sizes(size, self.b.norm(dim=2).sum(1), size)
 
     def _gathered(self) -> "Embedded":
         """With all of a row of the table at its first position: added up before it is multiplied,
@@ -262,14 +261,14 @@ class Embedded(NamedTuple):
     @property
     def passing(self) -> int:
         """Entries of a sample while it is multiplied."""
-        return 0 if self._pays_with(self) else 2 * self.table * self.b.shape[2]
+        return 0 if self.pays_with(self) else 2 * self.table * self.b.shape[2]
 
     def compact(self) -> "Gradients":
         return self
 
     def gram(self, other: "Gradients") -> Tensor:
         """See `Explicit.gram`; by pairs of positions with the same row where that is cheaper."""
-        if not isinstance(other, Embedded) or not self._pays_with(other):
+        if not isinstance(other, Embedded) or not self.pays_with(other):
             values = self.explicit()
             return _products(values, values if other is self else other.explicit())
         (n, t), (m, s) = self.taken.shape, other.taken.shape
@@ -283,7 +282,7 @@ class Embedded(NamedTuple):
             total[rows, columns] = products.reshape(-1, t, columns.stop, s).sum((1, 3))
         return total
 
-    def _pays_with(self, other: "Embedded") -> bool:
+    def pays_with(self, other: "Embedded") -> bool:
         width = self.b.shape[2]
         return self.b.shape[1] * other.b.shape[1] * (width + 1) <= self.table * width
 
@@ -305,13 +304,9 @@ class Blocks(NamedTuple):
         """Squared norms, (n,)."""
         return torch.stack([part.squares() for part in self.parts]).sum(0)
 
-    def terms(self) -> Tensor:
-        """Sums of the norms of what is added up in a gradient, (n,)."""
-        return torch.stack([part.terms() for part in self.parts]).norm(dim=0)
-
-    def multiplied(self) -> Tensor:
-        """Norms that the products of gradients round relative to, (n,)."""
-        return torch.stack([part.multiplied() for part in self.parts]).norm(dim=0)
+    def sizes(self) -> Sizes:
+        parts = (part.sizes() for part in self.parts)
+        return Sizes(*(torch.stack(one).norm(dim=0) for one in zip(*parts, strict=True)))
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -358,6 +353,63 @@ def added(uses: Sequence[Gradients]) -> Gradients:
         taken = torch.cat([use.taken for use in embedded], 1)
         return embedded[0]._replace(taken=taken, b=torch.cat([use.b for use in embedded], 1))
     return Explicit(functools.reduce(torch.add, (use.explicit() for use in uses)))
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+def by_pairs(some: Sequence[Factored], others: Sequence[Factored]) -> bool:
+    """Whether pairs of positions are multiplied: if that is cheaper, and they cancel nowhere."""
+    every = some if some[0] is others[0] else [*some, *others]
+    return some[0].pays_with(others[0]) and not any(g.cancels() for g in every)
+
+
+def of_all_outputs(some: Sequence[Gradients], others: Sequence[Gradients]) -> Tensor:
+    """Inner products of the gradients of k outputs, (n k, m k), sample by sample; if `others` is
+    `some`: on and below the diagonal; above it, some."""
+    blocks = [g.parts for g in some if isinstance(g, Blocks)]
+    of_others = [g.parts for g in others if isinstance(g, Blocks)]
+    if len(blocks) == len(some) and len(of_others) == len(others):
+        pairs = zip(zip(*blocks, strict=True), zip(*of_others, strict=True), strict=True)
+        same = others is some
+        return torch.stack([of_all_outputs(a, a if same else b) for a, b in pairs]).sum(0)
+    rows = [g for g in some if isinstance(g, Factored)]
+    columns = rows if others is some else [g for g in others if isinstance(g, Factored)]
+    factored = len(rows) == len(some) and len(columns) == len(others)
+    if factored and not by_pairs(rows, columns):
+        return _by_rows(rows, columns)
+    products = [torch.stack([a.gram(b) for b in others], 2) for a in some]
+    return torch.stack(products, 1).flatten(2).flatten(0, 1)
+
+
+def _by_rows(some: Sequence[Factored], others: Sequence[Factored]) -> Tensor:
+    """The same from explicit gradients, of some rows of the weights at a time."""
+    groups, p = some[0].b.shape[1], some[0].b.shape[3]
+    n, m = (len(of) * len(of[0].b) for of in (some, others))
+    total = some[0].b.new_zeros(n, m)
+    size = max(1, 2 * BAND_ENTRIES // (max(n, m) * groups * some[0].q))
+    for start in range(0, p, size):
+        of_all = []
+        for of in (some,) if others is some else (some, others):
+            rows = [g.of_rows(slice(start, start + size)) for g in of]
+            of_all.append(torch.stack(rows, 1).flatten(0, 1) if len(rows) > 1 else rows[0])
+        total += _products(of_all[0], of_all[-1])
+    return total
+
+
+def together(by_output: Sequence[Gradients]) -> Sequence[Gradients]:
+    """For norms and distances: one with the entries of all, if they are of the same inputs."""
+    blocks = [g.parts for g in by_output if isinstance(g, Blocks)]
+    if len(blocks) == len(by_output):
+        parts = [together(part) for part in zip(*blocks, strict=True)]
+        whole = all(len(part) == 1 for part in parts)
+        return [Blocks(tuple(part[0] for part in parts))] if whole else by_output
+    some = [g for g in by_output if isinstance(g, Factored)]
+    inputs = {(g.x.data_ptr(), g.x.shape, g.x.stride()) for g in some}
+    if len(some) < len(by_output) or len(inputs) > 1 or len(some) == 1:
+        return by_output
+    return [some[0]._replace(b=torch.cat([g.b for g in some], 3))]
 
 
 def room_for(first: Gradients, n: int) -> Gradients:

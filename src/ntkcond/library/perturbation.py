@@ -254,8 +254,10 @@ class Perturbed(Plain):
             torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
             start, first = part.stop, 0
         largest = torch.finfo(value.dtype).max / 4
-        if len(flat) and not float(moved.abs().max()) < largest:  # of masks; also NaN
-            moved = torch.where(flat.abs() < largest, moved, flat)
+        if len(flat):
+            low, high = torch.aminmax(moved)
+            if not -largest < float(low) <= float(high) < largest:  # of masks; also NaN
+                moved = torch.where(flat.abs() < largest, moved, flat)
         return moved.reshape(value.shape)
 
 

@@ -11,10 +11,12 @@
 """
 
 import copy
+from collections import OrderedDict
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Size, Tensor, nn
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
@@ -38,6 +40,9 @@ class Running:
                 " was scripted or traced"
             )
         self.dtype, self.keeps = dtype, False
+        self._fresh: tuple[nn.Module, list[Any]] | None = (
+            None  # a copy, and its state when it was made
+        )
         try:
             with _Copying(dtype) as copying:
                 self.module = copy.deepcopy(module)
@@ -108,10 +113,14 @@ class Running:
             )
 
     def _as_given(self) -> nn.Module:
-        """The module with its own structure and attributes, and the same tensors."""
-        shared: dict[int, Any] = {id(p): p for p in self.module.parameters()}
-        with _Sharing():
-            return copy.deepcopy(self.module, shared)
+        """The module with its own structure and attributes, and the same tensors: the copy of the
+        last run if it is seen to be as it was."""
+        if self._fresh is None or _state(self._fresh[0]) != self._fresh[1]:
+            shared: dict[int, Any] = {id(p): p for p in self.module.parameters()}
+            with _Sharing():
+                module = copy.deepcopy(self.module, shared)
+            self._fresh = module, _state(module)
+        return self._fresh[0]
 
     def _hint(self, error: Exception) -> str:
         words = str(error).lower()
@@ -122,6 +131,36 @@ class Running:
                 " float32, compute with dtype=torch.float32"
             )
         return ""
+
+
+def _state(module: nn.Module) -> list[Any]:
+    """All that a run may change in a module, but for entries of tensors; equal to no other where it
+    has objects of which that is not known."""
+    return [_described(vars(part)) for part in module.modules()]
+
+
+def _described(value: Any) -> Any:
+    """Equal only for the same objects in the same places, numbers of the same type and value."""
+    kind = type(value)
+    if kind in (dict, OrderedDict):
+        return kind, [(key, _described(v)) for key, v in value.items()]
+    if kind in (list, tuple, set, frozenset):
+        return kind, [_described(v) for v in value]
+    if kind in (int, float, complex, str, bytes, bool, NoneType, torch.dtype, torch.device, Size):
+        return kind, repr(value) if kind in (float, complex) else value
+    if isinstance(value, nn.Module | Tensor | FunctionType | BuiltinFunctionType | type):
+        return _Same(value)
+    return float("nan")
+
+
+class _Same:
+    """Equal to those of the same object, which it keeps: its address is not given to another."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
 
 
 class _Copying(TorchFunctionMode):
