@@ -22,8 +22,8 @@ from kernel import python_of
 WORKER = Path(__file__).with_name("module_worker.py")
 TABLE = Path(__file__).parents[1] / "docs/measured/module.csv"
 CASES = (
-    ("mlp", 100), ("mlp", 500), ("cnn", 100), ("cnn", 500), ("resnet18", 1000),
-    ("transformer", 1000),
+    ("mlp", 100), ("mlp", 500), ("cnn", 100), ("cnn", 500), ("tutorial", 20), ("gpt2", 200),
+    ("resnet18", 1000), ("transformer", 1000),
 )  # fmt: skip
 LARGE = 1000  # samples
 WAYS = ("ntkcond", "unchecked", "torch_func", "nngeometry")

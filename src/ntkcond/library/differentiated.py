@@ -169,11 +169,12 @@ class _Graph:
         parts = []
         for node in order:
             leaf = getattr(node, "variable", None)
+            kept = (getattr(node, word, None) for word in _kept_words(node.__class__))
             parts.append((
                 node.name() if leaf is None else names.get(leaf, ""),
-                tuple((number.get(b), place) for b, place in node.next_functions),
+                tuple((number.get(before), place) for before, place in node.next_functions),
                 tuple((tuple(one.shape), one.dtype) for one in node._input_metadata),
-                tuple(_described(getattr(node, word, None)) for word in _kept_words(node.__class__)),
+                tuple(map(_described, kept)),
             ))  # fmt: skip
         return tuple(parts)
 

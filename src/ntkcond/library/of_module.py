@@ -9,12 +9,12 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.library.differentiated import ByName, Differentiated, settled
@@ -28,6 +28,17 @@ from ntkcond.library.gradient_error import (
     require_apart,
     require_repeatable,
 )
+from ntkcond.library.inputs import (
+    INNER,
+    Output,
+    Samples,
+    Wrapped,
+    array_of,
+    arrays_of,
+    is_nested,
+    joined,
+    outer_names,
+)
 from ntkcond.library.of_function import OfFunction
 from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
 from ntkcond.ntk.eigenvalues import Spectrum, spectrum
@@ -35,6 +46,7 @@ from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.run.errors import UserError
 
 SAFETY = 4.0  # of what random errors change
+SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
 UNCERTIFIED = "none"  # grade of a kernel whose error is not known
 _ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
 
@@ -74,7 +86,7 @@ class Kernel:
 
 def condition_number(
     module: nn.Module | Callable[..., Tensor] | Kernel | np.ndarray | Tensor,
-    x: Tensor | np.ndarray | None = None,
+    x: Samples = None,
     *,
     error: float = 0.0,
     **options: Any,
@@ -212,11 +224,11 @@ def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
 @torch.inference_mode(False)
 def kernel(
     module: nn.Module | Callable[..., Tensor],
-    x: Tensor | np.ndarray,
-    x2: Tensor | np.ndarray | None = None,
+    x: Samples,
+    x2: Samples = None,
     *,
     params: Any = None,
-    output: int | str | None = None,
+    output: Output = None,
     parameters: Sequence[str] | None = None,
     memory: float = 2e9,
     certify: bool = True,
@@ -226,15 +238,18 @@ def kernel(
     """The NTK of a module as it is, at its present weights, in its present mode; it is not changed.
 
     module: or a function f(params, sample), as torch.func takes it, of `params`, a nested dict,
-    list or tuple of tensors, and of a single sample. x: (n, …) samples, NumPy or torch; whole
-    numbers, such as tokens, stay as they are. x2: other samples: K is (n, n₂) then. output:
+    list or tuple of tensors, and of a single sample. x: (n, …) samples, an array of NumPy or torch
+    or a DataFrame; whole numbers, such as tokens, stay as they are; or a dict of them (keywords of
+    the module's call) or a tuple (its positions), nested or not, in which numbers and words that
+    are no arrays are the same for all samples. x2: other samples: K is (n, n₂) then. output:
     position of an output; "trace", the sum of the NTKs of all outputs; "all", (n k, n₂ k), sample
-    by sample; None if there is only one. parameters: names, or their beginnings up to a dot; all
-    that require a gradient by default. memory: bytes that gradients may take; if they need more,
-    samples are differentiated in parts, and again for each part of K's rows whose gradients are
-    kept. K, its copy and the products of a band of it come on top. dtype: in which all is computed,
-    float64 or float32; samples and weights are rounded to it first. as_tensor: K as a tensor on the
-    module's device, in place of NumPy.
+    by sample; None if there is only one; or a function of what the module returns, such as
+    `lambda out: out.logits[:, 0]`. parameters: names, their beginnings up to a dot, or patterns,
+    such as "*.lora_*"; all that require a gradient by default. memory: bytes that gradients may
+    take; if they need more, samples are differentiated in parts, and again for each part of K's
+    rows whose gradients are kept. K, its copy and the products of a band of it come on top. dtype:
+    in which all is computed, float64 or float32; samples and weights are rounded to it first.
+    as_tensor: K as a tensor on the module's device, in place of NumPy.
 
     certify: estimate the error. It is four times what random errors in all operations make of the
     gradient of every sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative to
@@ -263,11 +278,8 @@ def kernel(
     """
     if isinstance(memory, bool) or not isinstance(memory, int | float) or not memory > 0:
         raise UserError(f"memory={memory!r}: it must be a number of bytes, such as 2e9")
-    module = as_module(module, params)
-    names = chosen_parameters(module, parameters)
-    refuse_training(module)
-    device = next(p.device for name, p in module.named_parameters() if name in names)
-    samples = samples_of([x] if x2 is None else [x, x2], device, dtype)
+    sets = [x] if x2 is None else [x, x2]
+    module, names, samples, output = given(module, sets, params, output, parameters, dtype)
     differentiated = Differentiated(module, names, dtype)
     outputs = output_positions(output, differentiated.check(samples[0][:FEW]))
     whole = output == "all"
@@ -275,9 +287,10 @@ def kernel(
     matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.unchecked(), None))
     rows = [samples[0], samples[-1]]
     weights = sum(p.numel() for p in differentiated.parameters.values())
-    rank = min(_rank_bound(s, weights, len(outputs), output) for s in rows)
+    rank = min(_rank_bound(module, s, weights, len(outputs), output) for s in rows)
     by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
     layerwise = tuple(name for name in names if name not in by_jacobian)
+    layerwise, by_jacobian = outer_names(module, layerwise), outer_names(module, by_jacobian)
     error, kinks, grade = math.nan, 0, UNCERTIFIED
     if errors is not None:
         error, kinks, grade = ntk.error(errors), int(errors.kinks.sum()), ESTIMATED
@@ -302,9 +315,14 @@ def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Modu
     return OfFunction(module, params)
 
 
-def _rank_bound(x: Tensor, weights: int, outputs: int, output: int | str | None) -> int:
+def _rank_bound(
+    module: nn.Module, x: Tensor, weights: int, outputs: int, output: int | str | None
+) -> int:
     """A bound on the rank of J Jᵀ for one set of samples."""
-    entries = x.cpu().numpy().reshape(len(x), -1)
+    if isinstance(module, Wrapped) and module.inputs is not None:
+        entries = module.entries(x)
+    else:
+        entries = x.cpu().numpy().reshape(len(x), -1)
     if entries.dtype.kind == "f":  # 0 and −0 are two inputs: of atan2, say
         entries = np.ascontiguousarray(entries).view(f"i{entries.dtype.itemsize}")
     distinct = len(first_of_each(entries))
@@ -360,7 +378,7 @@ def chosen_parameters(module: nn.Module, wanted: Sequence[str] | None) -> tuple[
 
 
 def _is_within(name: str, word: str) -> bool:
-    return name == word or name.startswith(word + ".")
+    return name == word or name.startswith(word + ".") or fnmatchcase(name, word)
 
 
 def refuse_training(module: nn.Module) -> None:
@@ -385,60 +403,40 @@ def refuse_training(module: nn.Module) -> None:
             )
 
 
-def samples_of(
-    sets: Sequence[Tensor | np.ndarray], device: torch.device, dtype: torch.dtype
-) -> list[Tensor]:
-    """One set of samples, or two. Raises UserError for what `kernel` does not take."""
+def given(
+    module: nn.Module | Callable[..., Tensor],
+    sets: Sequence[Samples],
+    params: Any,
+    output: Output,
+    parameters: Sequence[str] | None,
+    dtype: torch.dtype,
+) -> tuple[nn.Module, tuple[str, ...], list[Tensor], int | str | None]:
+    """A module, the names of its chosen parameters, samples as rows of a tensor, one set or two,
+    and the output: from what `kernel` takes. Raises UserError for what it does not."""
+    module = as_module(module, params)
+    names = chosen_parameters(module, parameters)
+    refuse_training(module)
+    device = next(p.device for name, p in module.named_parameters() if name in names)
     if dtype not in (torch.float64, torch.float32):
         raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
     if torch.is_autocast_enabled(device.type):
         raise UserError("autocast lowers the precision by parts: call outside of it, with dtype=")
-    samples = [_samples(x, device, dtype, name) for x, name in zip(sets, ("x", "x2"), strict=False)]
-    first, last = samples[0], samples[-1]
-    if first.shape[1:] != last.shape[1:] or first.dtype != last.dtype:
-        shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in samples)
-        raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
-    return samples
-
-
-def _samples(
-    x: Tensor | np.ndarray,
-    device: torch.device,
-    dtype: torch.dtype,
-    name: str,
-) -> Tensor:
-    """(n, …) of this type, or whole numbers, on the device. name: for messages."""
-    if isinstance(x, DataLoader):
-        raise UserError(
-            f"{name} is a DataLoader: give its samples as one tensor, such as"
-            " torch.cat([x for x, _ in loader])"
-        )
-    if isinstance(x, np.ma.MaskedArray):
-        raise UserError(f"{name} has a mask: give the samples that are to count, as a plain array")
-    if hasattr(x, "to_numpy"):  # a DataFrame
-        x = x.to_numpy()
-    if isinstance(x, np.ndarray):
-        x = np.ascontiguousarray(x)  # torch takes no view that runs backwards
-    try:
-        x = torch.as_tensor(x).detach()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UserError(f"{name} must be an array of numbers, a sample a row: {error}") from error
-    fewest = 1 if name == "x2" else 2
-    if x.ndim < 1 or len(x) < fewest or not x.numel():
-        samples = "a sample" if fewest == 1 else "two samples"
-        raise UserError(f"{name} has the shape {tuple(x.shape)}: it must have {samples} or more")
-    if x.is_complex():
-        raise UserError(f"{name} is complex: give real samples")
-    if x.layout != torch.strided:
-        raise UserError(f"{name} is sparse: give {name}.to_dense()")
-    if x.is_inference():
-        x = x.clone()
-    if not x.is_floating_point():
-        return x.to(device)
-    if not x.isfinite().all():
-        row = int((~x.isfinite()).reshape(len(x), -1).any(1).nonzero()[0])
-        raise UserError(f"{name} has NaN or infinite entries, first in sample {row}")
-    return x.to(device, dtype)
+    select = output if callable(output) else None
+    which = None if callable(output) else output
+    if not any(map(is_nested, sets)):
+        arrays = [array_of(x, device, dtype, *name) for x, name in zip(sets, SETS, strict=False)]
+        first, last = arrays[0], arrays[-1]
+        if first.shape[1:] != last.shape[1:] or first.dtype != last.dtype:
+            shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in arrays)
+            raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
+        if select is None:
+            return module, names, arrays, which
+        return Wrapped(module, select), tuple(INNER + name for name in names), arrays, which
+    nested = [arrays_of(x, device, dtype, *name) for x, name in zip(sets, SETS, strict=False)]
+    inputs = nested[0][0] if len(nested) == 1 else joined(nested[0][0], nested[1][0])
+    numbers = torch.arange(sum(n for _, n in nested), device=device)
+    rows = list(numbers.split([n for _, n in nested]))
+    return Wrapped(module, select, inputs), tuple(INNER + name for name in names), rows, which
 
 
 def output_positions(wanted: int | str | None, count: int) -> range:

@@ -28,13 +28,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ntkcond.library.differentiated import Differentiated, settled
 from ntkcond.library.gradient_error import FEW, require_apart
-from ntkcond.library.of_module import (
-    as_module,
-    chosen_parameters,
-    output_positions,
-    refuse_training,
-    samples_of,
-)
+from ntkcond.library.inputs import Output, Samples
+from ntkcond.library.of_module import given, output_positions
 from ntkcond.library.running import AGREES
 from ntkcond.run.errors import UserError
 
@@ -343,10 +338,10 @@ class NTKOperator(Operator):
 
 def jacobian(
     module: nn.Module | Callable[..., Tensor],
-    x: Tensor | np.ndarray,
+    x: Samples,
     *,
     params: Any = None,
-    output: int | str | None = None,
+    output: Output = None,
     parameters: Sequence[str] | None = None,
     batch: int | None = None,
     dtype: torch.dtype = torch.float64,
@@ -376,11 +371,11 @@ def jacobian(
 
 def ntk_operator(
     module: nn.Module | Callable[..., Tensor],
-    x: Tensor | np.ndarray,
-    x2: Tensor | np.ndarray | None = None,
+    x: Samples,
+    x2: Samples = None,
     *,
     params: Any = None,
-    output: int | str | None = None,
+    output: Output = None,
     parameters: Sequence[str] | None = None,
     batch: int | None = None,
     dtype: torch.dtype = torch.float64,
@@ -411,21 +406,19 @@ def _product(left: Jacobian, right: Jacobian) -> NTKOperator:
 @torch.inference_mode(False)
 def _network(
     module: nn.Module | Callable[..., Tensor],
-    sets: Sequence[Tensor | np.ndarray],
+    sets: Sequence[Samples],
     params: Any,
-    output: int | str | None,
+    output: Output,
     parameters: Sequence[str] | None,
     batch: int | None,
     dtype: torch.dtype,
 ) -> tuple["_Network", list[Tensor]]:
-    module = as_module(module, params)
-    names = chosen_parameters(module, parameters)
-    refuse_training(module)
-    device = next(p.device for name, p in module.named_parameters() if name in names)
-    samples = [samples.clone() for samples in samples_of(sets, device, dtype)]
-    differentiated = Differentiated(module, names, dtype)
+    name = type(module).__name__
+    wrapped, names, rows, which = given(module, sets, params, output, parameters, dtype)
+    samples = [some.clone() for some in rows]
+    differentiated = Differentiated(wrapped, names, dtype)
     few = samples[0][:FEW]
-    outputs = output_positions(output, differentiated.check(few))
+    outputs = output_positions(which, differentiated.check(few))
     at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
     for part in samples:
         settled(partial(require_apart, differentiated, part, at_once))
@@ -433,7 +426,7 @@ def _network(
         batch = 4 * at_once  # one backward pass, without gradients of samples
     elif isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise UserError(f"batch={batch}: it must be a number of samples, 1 or more")
-    return _Network(differentiated, outputs, batch, few, type(module).__name__), samples
+    return _Network(differentiated, outputs, batch, few, name), samples
 
 
 class _Network:

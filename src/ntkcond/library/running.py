@@ -20,6 +20,7 @@ from torch import Size, Tensor, nn
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
+from ntkcond.library.inputs import Wrapped
 from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 
@@ -70,7 +71,11 @@ class Running:
             ) from error
         if not isinstance(f, Tensor):
             kind = type(f).__name__
-            raise UserError(f"the module gives a {kind}: wrap it in one that gives a tensor")
+            part = ".logits[:, 0]" if hasattr(f, "logits") else "[0]"
+            raise UserError(
+                f"the module gives a {kind}: say which tensor of it, such as"
+                f" output=lambda out: out{part}"
+            )
         if f.is_complex() or not f.is_floating_point() or f.ndim < 1 or len(f) != len(x):
             raise UserError(
                 f"of {len(x)} samples the module gives a tensor of shape {tuple(f.shape)} and type"
@@ -80,7 +85,8 @@ class Running:
 
     def sources(self, x: Tensor) -> list[Tensor]:
         """What a run's numbers follow from."""
-        return [x, *self.module.parameters()]
+        inputs = self.module.buffers(recurse=False) if isinstance(self.module, Wrapped) else ()
+        return [x, *inputs, *self.module.parameters()]
 
     def hold_against(self, given: nn.Module, x: Tensor, f: Tensor) -> None:
         """Raises UserError if the module given, in its own types, gives other outputs than f, by
