@@ -9,7 +9,7 @@ import importlib
 # words, so that no result depends on all of them (`ntkcond.run.digests`).
 _PUBLIC = {
     "ACTIVATIONS": "networks.activations",
-    "Kernel": "library.of_module",
+    "Kernel": "library.kernel",
     "MLP": "networks.mlp",
     "Spectrum": "ntk.eigenvalues",
     "UserError": "run.errors",
@@ -22,12 +22,15 @@ _PUBLIC = {
     "infinite_width_ntk": "library.public",
     "jacobian": "library.operators",
     "kernel": "library.of_module",
+    "load": "library.kernel",
     "ntk_operator": "library.operators",
 }
 __all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("ntkcond")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'ntkcond' has no attribute {name!r}")
     return getattr(importlib.import_module(f"ntkcond.{_PUBLIC[name]}"), name)

@@ -1,6 +1,7 @@
 from ntkcond.library.closest import closest_pair as closest_pair
 from ntkcond.library.eigen import eigendecomposition as eigendecomposition
-from ntkcond.library.of_module import Kernel as Kernel
+from ntkcond.library.kernel import Kernel as Kernel
+from ntkcond.library.kernel import load as load
 from ntkcond.library.of_module import condition_number as condition_number
 from ntkcond.library.of_module import kernel as kernel
 from ntkcond.library.operators import jacobian as jacobian
@@ -13,3 +14,5 @@ from ntkcond.networks.mlp import MLP as MLP
 from ntkcond.ntk.eigenvalues import Spectrum as Spectrum
 from ntkcond.ntk.empirical import empirical_ntk as empirical_ntk
 from ntkcond.run.errors import UserError as UserError
+
+__version__: str

@@ -155,7 +155,7 @@ def test_samples_of_float32_are_held_against_the_module_in_its_own_type():
      r"not x\['input_ids'\] 6, x\['attention_mask'\] 5"),
     (lambda: ntkcond.kernel(Encoder(), {"scale": 1.0}), "x has no arrays"),
     (lambda: ntkcond.kernel(Encoder(), {**batch(), "mask": "none"}, output=first), "unexpected"),
-    (lambda: ntkcond.kernel(Pair(), pair(), (pair()[0], {"z": pair()[1]["y"]})), r"not so at x\[1\]"),
+    (lambda: ntkcond.kernel(Pair(), pair(), (pair()[0], {"z": pair()[0]})), r"not so at x\[1\]"),
     (lambda: ntkcond.kernel(Pair(), (pair()[0] * np.nan, pair()[1])), r"x\[0\] has NaN"),
     (lambda: ntkcond.kernel(Pair(), pair(), batch()), "the same parts"),
 ])  # fmt: skip

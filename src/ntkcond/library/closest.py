@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from ntkcond.library.of_module import Kernel, as_kernel, matrix_of
+from ntkcond.library.kernel import Kernel
+from ntkcond.library.of_module import as_kernel, matrix_of
 from ntkcond.run.errors import UserError
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from ntkcond.library.of_module import Kernel, as_kernel, bound_of, condition_number, unit_of
+from ntkcond.library.kernel import Kernel
+from ntkcond.library.of_module import as_kernel, bound_of, condition_number, unit_of
 from ntkcond.ntk.eigenvalues import SINGULAR, Spectrum
 from ntkcond.ntk.labels import alignment_parts
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF

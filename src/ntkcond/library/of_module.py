@@ -8,8 +8,9 @@ by one backward pass together, where the operations that take a weight have a ru
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from ntkcond.library.inputs import (
     joined,
     outer_names,
 )
+from ntkcond.library.kernel import UNCERTIFIED, Kernel
 from ntkcond.library.of_function import OfFunction
 from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
 from ntkcond.ntk.eigenvalues import Spectrum, spectrum
@@ -47,41 +49,7 @@ from ntkcond.run.errors import UserError
 
 SAFETY = 4.0  # of what random errors change
 SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
-UNCERTIFIED = "none"  # grade of a kernel whose error is not known
 _ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
-
-
-@dataclass(frozen=True, repr=False)
-class Kernel:
-    """An NTK.
-
-    matrix: (n, n), exactly symmetric, or (n₁, n₂), of two sets of samples; (n k, n k) for all k
-    outputs, sample by sample. error: the Frobenius norm of its rounding error is at most this, as
-    far as an estimate can say (`kernel`); NaN if it was not estimated. rank_bound: its rank is at
-    most this: the number of weights, of distinct samples. layerwise, by_jacobian: names of the
-    parameters whose gradients one backward pass of all samples gave, and of the others. kinks:
-    preactivations so near a kink of their activation, as ReLU's, that rounding may have put them on
-    its other side. grade: "estimated"; "proved" of a given matrix; "none" without an error.
-    two_sets: whether rows and columns are different samples.
-    """
-
-    matrix: np.ndarray | Tensor
-    error: float
-    rank_bound: int
-    layerwise: tuple[str, ...]
-    by_jacobian: tuple[str, ...]
-    kinks: int = 0
-    grade: str = ESTIMATED
-    two_sets: bool = False
-
-    def __repr__(self) -> str:
-        rows, columns = self.matrix.shape
-        kind = str(self.matrix.dtype).removeprefix("torch.")
-        known = f"error {self.error:.2g} ({self.grade})"
-        if self.grade == UNCERTIFIED:
-            known = "no certificate"
-        kinks = f", {self.kinks} kinks" if self.kinks else ""
-        return f"Kernel({rows} × {columns}, {kind}, {known}, rank ≤ {self.rank_bound}{kinks})"
 
 
 def condition_number(
@@ -279,15 +247,16 @@ def kernel(
     if isinstance(memory, bool) or not isinstance(memory, int | float) or not memory > 0:
         raise UserError(f"memory={memory!r}: it must be a number of bytes, such as 2e9")
     sets = [x] if x2 is None else [x, x2]
-    module, names, samples, output = given(module, sets, params, output, parameters, dtype)
+    word = type(module).__name__
+    module, names, samples, which = given(module, sets, params, output, parameters, dtype)
     differentiated = Differentiated(module, names, dtype)
-    outputs = output_positions(output, differentiated.check(samples[0][:FEW]))
-    whole = output == "all"
+    outputs = output_positions(which, differentiated.check(samples[0][:FEW]))
+    whole = which == "all"
     ntk = _Computed(differentiated, samples, outputs, whole, memory)
     matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.unchecked(), None))
     rows = [samples[0], samples[-1]]
     weights = sum(p.numel() for p in differentiated.parameters.values())
-    rank = min(_rank_bound(module, s, weights, len(outputs), output) for s in rows)
+    rank = min(_rank_bound(module, s, weights, len(outputs), which) for s in rows)
     by_jacobian = tuple(name for name in names if name in differentiated.by_jacobian)
     layerwise = tuple(name for name in names if name not in by_jacobian)
     layerwise, by_jacobian = outer_names(module, layerwise), outer_names(module, by_jacobian)
@@ -299,7 +268,12 @@ def kernel(
         _ERRORS[id(result)] = error
         weakref.finalize(result, _ERRORS.pop, id(result), None)
     two_sets = x2 is not None
-    return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets)
+    made = {
+        "module": word, "samples": " and ".join(str(len(s)) for s in samples),
+        "output": str(which), "weights": str(weights), "torch": torch.__version__,
+        "ntkcond": version("ntkcond"),
+    }  # fmt: skip
+    return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets, made)
 
 
 def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Module:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ntkcond.library.of_module import Kernel, bound_of, matrix_of
+from ntkcond.library.kernel import Kernel
+from ntkcond.library.of_module import bound_of, matrix_of
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import eigenvalues, infinite_width
 from ntkcond.ntk.eigenvalues import Extremes

@@ -7,10 +7,11 @@ large, and its value is unknown). The interval is as good as the weakest of what
 grade: `proved`, under a `model` of rounding (`ntkcond.ntk.rounding`), or `estimated`.
 """
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, UNIT_ROUNDOFF, KernelError
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import progress, timed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
 GRADES = ("proved", "model", "estimated")  # from the strongest
@@ -154,19 +158,47 @@ class Spectrum:
         return self._interval.largest[1] / self._interval.smallest[0]
 
     def __str__(self) -> str:
-        lost = "λ_min is lost in rounding"
-        if self.kinks:
+        lost = ""
+        if self.verdict == SINGULAR:
+            lost = f": the rank is at most {self.rank_bound}"
+        elif self.verdict == UNRESOLVED and self.kinks:
             gates = "a preactivation is" if self.kinks == 1 else f"{self.kinks} preactivations are"
-            lost = f"{gates} within rounding of a kink"
-        known = {
-            RESOLVED: f"κ = {self.kappa:.6g}, {self.kappa_lower:.6g} to {self.kappa_upper:.6g}",
-            SINGULAR: f"κ = ∞: the rank is at most {self.rank_bound}",
-            UNRESOLVED: f"κ > {self.kappa_lower:.4g}: {lost}",
-        }[self.verdict]
+            lost = f": {gates} within rounding of a kink"
+        elif self.verdict == UNRESOLVED:
+            lost = ": λ_min is lost in rounding"
         return (
-            f"{known}, {self.verdict} ({self.grade}); n = {self.n}, λ_max = {self.lambda_max:.6g},"
-            f" λ_min = {self.lambda_min:.6g} ± {self.error:.2g}"
+            f"{self.known_kappa}{lost}, {self.verdict} ({self.grade}); n = {self.n},"
+            f" λ_max = {self.lambda_max:.6g}, λ_min = {self.lambda_min:.6g} ± {self.error:.2g}"
         )
+
+    __repr__ = __str__
+
+    @property
+    def known_kappa(self) -> str:
+        """κ in the digits that are known: with the error of the last, a bound from below, or ∞."""
+        if self.verdict == SINGULAR:
+            return "κ = ∞"
+        if self.verdict == UNRESOLVED:
+            return f"κ > {self.kappa_lower:.4g}"
+        off = max(self.kappa_upper - self.kappa, self.kappa - self.kappa_lower, 0.0)
+        if off > self.kappa / 4:
+            return f"κ = {self.kappa_lower:.2g} to {self.kappa_upper:.2g}"
+        off = max(off, 1e-12 * self.kappa)
+        digits, unit = (
+            math.ceil(math.log10(self.kappa / off)) + 1,
+            10 ** math.floor(math.log10(off)),
+        )
+        value = f"{self.kappa:#.{digits}g}".rstrip(".")
+        return f"κ = {value} ± {math.ceil(off / unit) * unit:.1g}"
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws λ_max and λ_min on a log axis, with the interval that holds λ_min.
+
+        ax: axes of Matplotlib; new ones by default. Returns the axes. Raises UserError without
+        Matplotlib.
+        """
+        plots = importlib.import_module("ntkcond.library.plots")  # no step's result depends on it
+        return plots.plot_ends(self, ax)
 
     @property
     def record(self) -> dict[str, float | int | str | np.ndarray]:
