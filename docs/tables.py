@@ -24,6 +24,7 @@ TITLES = {
     "plain": "fully connected", "biases": "with biases", "residual": "residual",
     "residual_linear": "residual, a linear layer last", "normalised": "normalised",
     "convolutional": "convolutional", "transformer": "transformer",
+    "tutorial": "PyTorch's NTK tutorial, 10 outputs, all of them", "gpt2": "tiny GPT-2, 32 tokens",
     "mlp": "MLP with biases, 784–512–512–1", "cnn": "CNN, 3 convolutions, 28 × 28 pixels",
     "resnet18": "ResNet-18, a quarter of its width",
     "4 blocks": "transformer, 4 blocks", "kappa": "κ", "label_complexity": "label complexity",
@@ -338,9 +339,9 @@ def kernels() -> pd.DataFrame:
 
 def modules() -> pd.DataFrame:
     ways, lines = ("unchecked", "torch_func", "nngeometry"), []
-    large = kept("docs/measured/module").query("n > 100").set_index("way")
-    large = large.replace({"case": {"transformer": "4 blocks"}})
-    for (case, n), rows in large.groupby(["case", "n"], sort=False):
+    cases = kept("docs/measured/module").set_index("way")
+    cases = cases.replace({"case": {"transformer": "4 blocks"}})
+    for (case, n), rows in cases.groupby(["case", "n"], sort=False):
         ours = f"{digits(rows.seconds['ntkcond'])} s, {rows.extra_mib['ntkcond']:,} MiB"
         others = [
             f"{digits(rows.times_ours[way], 2)} ×, {rows.extra_mib[way]:,} MiB"

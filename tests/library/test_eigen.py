@@ -98,6 +98,29 @@ def test_every_interval_holds_the_exact_number(case, seed):
         for i in range(OTHERS):
             off = abs(mpf(float(predicted.values[i, 0])) - (2 - of_others[i]))
             assert off <= predicted.errors[i, 0]
+    for ridge in (0.0, 1e-3 * float(eigen.values[-1]), 10.0):
+        predicted = eigen.predicted(k_test, y, ridge=ridge)
+        damped = kernel + mpf(ridge) * mp.eye(N)
+        exact = mp.matrix(k_test.tolist()) * mp.lu_solve(damped, labels[:, 0])
+        for i in range(OTHERS):
+            off = abs(mpf(float(predicted.values[i, 0])) - exact[i])
+            assert off <= predicted.errors[i, 0]
+
+
+def test_a_prediction_is_never_nan():
+    """Of a singular NTK nothing is known after all steps; with a ridge it is."""
+    eigen = eigendecomposition(np.ones((3, 3)))
+    k_test, y = np.ones((2, 3)), np.arange(3.0)
+    for ridge, known in ((0.0, False), (1.0, True)):
+        predicted = eigen.predicted(k_test, y, ridge=ridge)
+        assert np.isfinite(predicted.values).all()
+        assert (predicted.errors < 1e-12).all() if known else np.isinf(predicted.errors).all()
+    assert np.allclose(eigen.predicted(k_test, y, ridge=1.0).values, 3 / 4)
+    assert not np.isnan(eigen.trained(y).errors).any()
+    good = eigendecomposition(np.diag([1.0, 2.0, 4.0]))
+    without, with_rate = good.trained(y), good.trained(y, 0.1)
+    assert np.array_equal(without.values, with_rate.values)
+    assert np.array_equal(good.predicted(k_test, y).values, good.predicted(k_test, y, 0.1).values)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -136,7 +159,7 @@ def test_a_singular_kernel_has_no_finite_complexity_and_says_so():
     complexity = eigen.complexity(np.ones(7))
     assert complexity.value == complexity.high == math.inf and complexity.low >= 0
     four = eigendecomposition(np.diag([1.0, 2.0, 4.0]))
-    assert repr(four).startswith("Eigendecomposition(κ = 4,")
+    assert repr(four).startswith("Eigendecomposition(κ = 4.000")
 
 
 def test_a_module_trains_as_its_kernel_predicts_where_it_is_linear():

@@ -134,25 +134,25 @@ class Eigendecomposition:
     def trained(
         self,
         y: Array | Tensor,
-        learning_rate: float,
+        learning_rate: float | None = None,
         steps: float = math.inf,
         f0: Array | Tensor | float = 0.0,
     ) -> Prediction:
         """Outputs on the samples after gradient descent on ½ ‖f − y‖², were the NTK constant:
         f_t = y + (I − η K)ᵗ (f₀ − y) (Jacot et al. 2018, Lee et al. 2019).
 
-        y, f0: (n,) or (n, C), labels and outputs at the start. Raises UserError where η λ_max may
-        reach 2: the descent diverges."""
+        y, f0: (n,) or (n, C), labels and outputs at the start. learning_rate: not needed after all
+        steps, where any small one ends at the same. Raises UserError where η λ_max may reach 2: the
+        descent diverges."""
         labels, residual = self._start(y, f0)
         q, shift = self._contraction(learning_rate, steps)
         values = np.maximum(self.values, 0.0)
-        factors = (1 - learning_rate * values) ** steps if math.isfinite(steps) else 0.0 * values
-        if not math.isfinite(steps):
-            factors[values == 0] = 1.0
+        rate = learning_rate or 0.0  # without one there are infinitely many steps
+        factors = (1 - rate * values) ** steps if math.isfinite(steps) else 1.0 * (values == 0)
         projections = self.vectors.T @ residual
         size = float(np.linalg.norm(residual))
         if math.isfinite(steps):
-            change = min(2.0, steps * learning_rate * shift * q ** max(steps - 1, 0))
+            change = min(2.0, steps * rate * shift * q ** max(steps - 1, 0))
         else:
             change = 0.0 if q < 1 else 1.0
         change += self.defect * 2 + 4 * _rounding(len(values)) * (1 + _power_rounding(steps, q))
@@ -166,18 +166,27 @@ class Eigendecomposition:
         self,
         k_test: Kernel | Array | Tensor,
         y: Array | Tensor,
-        learning_rate: float,
+        learning_rate: float | None = None,
         steps: float = math.inf,
         f0: Array | Tensor | float = 0.0,
         f0_test: Array | Tensor | float = 0.0,
+        ridge: float = 0.0,
     ) -> Prediction:
         """Outputs on other samples after the same descent: f₀(x) + k(x)ᵀ φ(K) (y − f₀) with
-        φ(λ) = (1 − (1 − η λ)ᵗ)/λ, η t for λ = 0; K⁻¹ after all steps.
+        φ(λ) = (1 − (1 − η λ)ᵗ)/λ, η t for λ = 0; K⁻¹ after all steps. With a ridge r, kernel ridge
+        regression: φ(λ) = 1/(λ + r).
 
         k_test: (m, n), the kernel of other samples and these, `kernel(module, x_test, x)`, with its
-        error if it is a `Kernel`; f0_test: (m,) or (m, C). ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over
-        s < t, with q the most that ‖I − η K‖ may be. Raises UserError as `trained`, and for another
-        number of columns.
+        error if it is a `Kernel`; f0_test: (m,) or (m, C). learning_rate: not needed after all
+        steps. ridge: 0 or above; after all steps alone. ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over s < t,
+        with q the most that ‖I − η K‖ may be, or ε/((λ_min + r)(λ*_min + r)). Errors are ∞, never
+        NaN, where nothing is known, as after all steps of an NTK that may be singular. Raises
+        UserError as `trained`, and for another number of columns.
+
+        >>> import numpy as np, ntkcond
+        >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 3.0]))
+        >>> eigen.predicted(np.array([[1.0, 3.0]]), np.array([1.0, 2.0]), ridge=1.0).values
+        array([2.])
         """
         kernel, kernel_error = _test_kernel(k_test, len(self.values))
         labels, residual = self._start(y, f0)
@@ -185,7 +194,12 @@ class Eigendecomposition:
         q, shift = self._contraction(learning_rate, steps)
         values, n = np.maximum(self.values, 0.0), len(self.values)
         lowest = max(float(self.values[0]) - self.error, 0.0)
-        phi, change, most = _integrated(values, lowest, learning_rate, steps, q, shift)
+        if math.isfinite(steps):
+            if ridge:
+                raise UserError("a ridge is of regression after all steps: leave out steps=")
+            phi, change, most = _integrated(values, lowest, learning_rate or 0.0, steps, q, shift)
+        else:
+            phi, change, most = _inverted(values, lowest, _ridge(ridge), shift)
         projections = self.vectors.T @ residual
         start = np.broadcast_to(_columns(_array(f0_test)), (len(kernel), labels.shape[1]))
         after = start + kernel @ (self.vectors @ (phi[:, None] * projections))
@@ -228,21 +242,25 @@ class Eigendecomposition:
         except ValueError:
             raise UserError(f"f0 must have the shape of y, not {np.shape(f0)}") from None
 
-    def _contraction(self, learning_rate: float, steps: float) -> tuple[float, float]:
+    def _contraction(self, learning_rate: float | None, steps: float) -> tuple[float, float]:
         """q, the most that |1 − η λ| may be, and ε with what is made of negative eigenvalues."""
-        if not learning_rate > 0:
-            raise UserError(f"learning_rate={learning_rate}: it must be above 0")
         if not (steps == math.inf or (steps >= 0 and int(steps) == steps)):
             raise UserError(f"steps={steps}: it must be a whole number, 0 or more, or math.inf")
-        largest = float(self.values[-1]) + self.error
+        largest, lowest = float(self.values[-1]) + self.error, float(self.values[0]) - self.error
+        shift = self.error + max(0.0, -float(self.values[0]))
+        if learning_rate is None:
+            if math.isfinite(steps):
+                raise UserError(f"steps={steps} need a learning_rate, below 2/λ_max")
+            return 0.0 if lowest > 0 else 1.0, shift
+        if not learning_rate > 0:
+            raise UserError(f"learning_rate={learning_rate}: it must be above 0")
         if learning_rate * largest >= 2:
             raise UserError(
                 f"at learning_rate={learning_rate:.4g} the descent diverges: λ_max may be"
                 f" {largest:.4g}, and it must be below 2/λ_max = {2 / largest:.4g}"
             )
-        lowest = max(float(self.values[0]) - self.error, 0.0)
-        q = max(1 - learning_rate * lowest, learning_rate * largest - 1)
-        return q, self.error + max(0.0, -float(self.values[0]))
+        q = max(1 - learning_rate * max(lowest, 0.0), learning_rate * largest - 1)
+        return q, shift
 
     def __repr__(self) -> str:
         return f"Eigendecomposition({self.spectrum})"
@@ -300,9 +318,6 @@ def _integrated(
     bound on ‖φ(K*)‖. lowest: λ_min of K* is not below."""
     positive = values > 0
     safe = np.where(positive, values, 1.0)
-    if not math.isfinite(steps):  # labels have no part in the kernel of K
-        change = shift / (lowest * float(values[0])) if lowest else math.inf
-        return np.where(positive, 1 / safe, 0.0), change, 1 / lowest if lowest else math.inf
     with np.errstate(divide="ignore"):
         slow = -np.expm1(steps * np.log1p(-rate * np.minimum(safe, 0.5 / rate)))
     fast = 1 - (1 - rate * safe) ** steps
@@ -311,6 +326,23 @@ def _integrated(
     if q < 1:
         change = min(change, rate**2 * shift / (1 - q) ** 2)
     return phi, change, min(rate * steps, 2 / lowest if lowest else math.inf)
+
+
+def _inverted(
+    values: Array, lowest: float, ridge: float, shift: float
+) -> tuple[Array, float, float]:
+    """The same of φ(λ) = 1/(λ + ridge); without a ridge 0 for λ = 0, where labels have no part."""
+    damped = values + ridge
+    phi = np.where(damped > 0, 1 / np.where(damped > 0, damped, 1.0), 0.0)
+    if not lowest + ridge > 0:
+        return phi, math.inf, math.inf
+    return phi, shift / ((lowest + ridge) * float(damped[0])), 1 / (lowest + ridge)
+
+
+def _ridge(ridge: float) -> float:
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
+        raise UserError(f"ridge={ridge!r}: it must be a number, 0 or above")
+    return float(ridge)
 
 
 def _inverse_norm(projections: Array, values: Array) -> float:

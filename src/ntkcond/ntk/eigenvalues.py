@@ -183,7 +183,7 @@ class Spectrum:
         off = max(self.kappa_upper - self.kappa, self.kappa - self.kappa_lower, 0.0)
         if off > self.kappa / 4:
             return f"κ = {self.kappa_lower:.2g} to {self.kappa_upper:.2g}"
-        off = max(off, 1e-12 * self.kappa)
+        off = max(off, 1e-9 * self.kappa)  # more digits than these help nobody
         digits, unit = (
             math.ceil(math.log10(self.kappa / off)) + 1,
             10 ** math.floor(math.log10(off)),
