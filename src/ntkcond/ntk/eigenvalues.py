@@ -179,17 +179,15 @@ class Spectrum:
         if self.verdict == SINGULAR:
             return "κ = ∞"
         if self.verdict == UNRESOLVED:
-            return f"κ > {self.kappa_lower:.4g}"
+            return f"κ > {_rounded(self.kappa_lower, 4, math.floor)}"
         off = max(self.kappa_upper - self.kappa, self.kappa - self.kappa_lower, 0.0)
         if off > self.kappa / 4:
-            return f"κ = {self.kappa_lower:.2g} to {self.kappa_upper:.2g}"
+            low, high = self.kappa_lower, self.kappa_upper
+            return f"κ = {_rounded(low, 2, math.floor)} to {_rounded(high, 2, math.ceil)}"
         off = max(off, 1e-9 * self.kappa)  # more digits than these help nobody
-        digits, unit = (
-            math.ceil(math.log10(self.kappa / off)) + 1,
-            10 ** math.floor(math.log10(off)),
-        )
+        digits = math.ceil(math.log10(self.kappa / off)) + 1
         value = f"{self.kappa:#.{digits}g}".rstrip(".")
-        return f"κ = {value} ± {math.ceil(off / unit) * unit:.1g}"
+        return f"κ = {value} ± {_rounded(off, 1, math.ceil)}"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws λ_max and λ_min on a log axis, with the interval that holds λ_min.
@@ -226,6 +224,14 @@ class Spectrum:
         if self.smallest_is_above is not None:
             record["smallest_is_above"] = self.smallest_is_above
         return record
+
+
+def _rounded(value: float, digits: int, direction: Callable[[float], int]) -> str:
+    """A bound, as a word: rounded down or up, so that it stays one."""
+    if not math.isfinite(value):
+        return "∞"
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return f"{direction(value / unit) * unit:.{digits}g}"
 
 
 class _Interval(NamedTuple):
