@@ -479,7 +479,8 @@ CHANGES: dict[str, list] = {
             (("ntk/rank",),) * 2,
             (
                 (
-                    "library/of_module", "library/of_function", "library/closest",
+                    "library/of_module", "library/of_function", "library/inputs",
+                    "library/kernel", "library/closest",
                     "library/running", "library/gradient_error", "library/operations",
                     "library/perturbation", "library/differentiated",
                     "library/backward_rules", "library/per_sample_gradients", "networks/modules",
@@ -504,8 +505,8 @@ CHANGES: dict[str, list] = {
             (("datasets/registry", "datasets/source"), ("datasets/registry",)),
         )
     },
-    "`library/eigen.py`, `library/operators.py`, `library/public.py`: of the library alone": [
-        code("library/eigen.py", "library/operators.py", "library/public.py")
+    "`library/eigen.py`, `library/operators.py`, `library/public.py`, `library/plots.py`: of the library alone": [
+        code(*(f"library/{name}.py" for name in ("eigen", "operators", "public", "plots")))
     ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],

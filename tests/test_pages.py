@@ -83,7 +83,7 @@ WHEN = "studies/when/fig_when_data"
 SPEECH = "dataset == 'librispeech' and rate_for == 'depth' and threshold == 1"
 # Each number of the first rows is below its number of the second: file, then `column: rows`.
 SAID = [
-    ("README.md", "ReLU lowers the condition number κ", FIG2,
+    ("README.md", "ReLU lowers κ, and depth", FIG2,
      f"kappa_mean: {RELU} and depth > 0",
      f"kappa_mean: {LINEAR} and depth > 0"),
     ("README.md", "depth lowers it further", FIG2,
@@ -95,7 +95,7 @@ SAID = [
     ("README.md", "one ReLU layer raises κ of 500", RESULTS,
      "value: quantity == 'isotropic, κ₀'",
      "value: quantity == 'isotropic, κ at L = 1'"),
-    ("README.md", "each feature, it lowers κ", RESULTS,
+    ("README.md", "each feature it lowers κ", RESULTS,
      "value: quantity == 'offset, κ at L = 1'",
      "value: quantity == 'offset, κ₀'"),
     ("docs/results.md", "the larger smallest angle", FIG2,
@@ -139,7 +139,7 @@ SAID = [
      "test_accuracy_percent_mean: depth == 1"),
     ("README.md", "ReLU mostly lowers κ if κ of the matrix of their cosines is above", WHEN,
      "kappa: input_kappa > lowers_above", "input_kappa: input_kappa > lowers_above"),
-    ("README.md", "and mostly raises it below", WHEN,
+    ("docs/when.md", "and mostly raises it below", WHEN,
      "input_kappa: input_kappa < lowers_above", "kappa: input_kappa < lowers_above"),
     ("README.md", "to 0.001 the shallowest is the slowest", TABLE_1,
      "last_epoch_mean: depth > 1", "last_epoch_mean: depth == 1"),

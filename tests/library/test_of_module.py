@@ -235,7 +235,7 @@ REFUSED = {
     "random": (linear(lambda f, x: f + torch.rand(len(x), 1)), "changes from call to call"),
     "mixing": (linear(lambda f, x: f - f.mean(0)), "depends on the others of its batch"),
     "nan": (linear(lambda f, x: f / 0 * 0), "output has NaN"),
-    "dictionary": (linear(lambda f, x: {"logits": f}), "gives a dict: wrap it"),
+    "dictionary": (linear(lambda f, x: {"logits": f}), "gives a dict: say which tensor"),
     "reduced": (linear(lambda f, x: f.mean()), r"must be \(4, …\)"),
     "whole": (linear(lambda f, x: f.long()), "of real numbers"),
     "constant": (linear(lambda f, x: x.sum(1)), "does not depend on the chosen parameters"),

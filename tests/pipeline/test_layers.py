@@ -60,6 +60,8 @@ NO_NUMBERS = {
     "files.read_hdf5": "values come back as they were written: FORMAT, test_files.py",
     "files.write_hdf5": "the same",
     "files.csv_of": "the same",
+    "seal.seal": "the same: a checksum at a file's end",
+    "seal.is_whole": "refuses a file that has changed",
     "files.write_artefact": "bytes as they are",
     "files.replacing": "a path to write to",
     "files.explained": "changes exceptions only",

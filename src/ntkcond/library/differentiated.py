@@ -584,7 +584,7 @@ def norms(gradients: ByName) -> np.ndarray:
 
 
 def sizes(gradients: ByName) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of all gradients of each sample, of all outputs together, (n,): norms; what their products
+    """Norms of all gradients of each sample, of all outputs together, (n,); what their products
     round relative to; and the size of what was added up in those that are far smaller than it."""
     squared = []
     for norm, terms, multiplied in (g.sizes() for some in gradients.values() for g in some):

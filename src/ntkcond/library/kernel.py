@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -15,9 +15,6 @@ from torch import Tensor
 from ntkcond.ntk.rounding import ESTIMATED, PROVED
 from ntkcond.run.errors import UserError
 from ntkcond.run.seal import is_whole, seal
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 UNCERTIFIED = "none"  # grade of a kernel whose error is not known
 FORMAT = "ntkcond kernel 1"
@@ -107,7 +104,7 @@ class Kernel:
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Any = None) -> Any:
         """Draws all eigenvalues, largest first, with the error that none of them is known beyond.
 
         ax: axes of Matplotlib; new ones by default. Returns the axes. Raises UserError as

@@ -27,8 +27,8 @@ CANCELS = 8.0  # Σₜ ‖aₜ‖ ‖bₜ‖ over the norm of the gradient, abov
 
 
 class Sizes(NamedTuple):
-    """Of each sample, (n,): the norm of its gradient; the sum of the norms of what is added up in
-    it; and the norm that products of gradients round relative to."""
+    """Sizes of the gradient of each sample, (n,): its norm; the sum of the norms of what is added
+    up in it; and the norm that its products round relative to."""
 
     norms: Tensor
     terms: Tensor

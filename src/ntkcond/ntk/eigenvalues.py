@@ -7,11 +7,10 @@ large, and its value is unknown). The interval is as good as the weakest of what
 grade: `proved`, under a `model` of rounding (`ntkcond.ntk.rounding`), or `estimated`.
 """
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from ntkcond.networks.mlp import MLP
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, TINY, UNIT_ROUNDOFF, KernelError
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import progress, timed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FULL_SPECTRUM_UP_TO = 2000  # beyond, Cholesky and Lanczos are faster, leaner and more accurate
 GRADES = ("proved", "model", "estimated")  # from the strongest
@@ -188,15 +184,6 @@ class Spectrum:
         digits = math.ceil(math.log10(self.kappa / off)) + 1
         value = f"{self.kappa:#.{digits}g}".rstrip(".")
         return f"κ = {value} ± {_rounded(off, 1, math.ceil)}"
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws λ_max and λ_min on a log axis, with the interval that holds λ_min.
-
-        ax: axes of Matplotlib; new ones by default. Returns the axes. Raises UserError without
-        Matplotlib.
-        """
-        plots = importlib.import_module("ntkcond.library.plots")  # no step's result depends on it
-        return plots.plot_ends(self, ax)
 
     @property
     def record(self) -> dict[str, float | int | str | np.ndarray]:
