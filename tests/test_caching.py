@@ -505,7 +505,8 @@ CHANGES: dict[str, list] = {
             (("datasets/registry", "datasets/source"), ("datasets/registry",)),
         )
     },
-    "`library/eigen.py`, `library/operators.py`, `library/public.py`, `library/plots.py`: of the library alone": [
+    "`library/eigen.py`, `library/operators.py`, `library/public.py`, `library/plots.py`: of the"
+    " library alone": [
         code(*(f"library/{name}.py" for name in ("eigen", "operators", "public", "plots")))
     ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],

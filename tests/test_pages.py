@@ -139,7 +139,7 @@ SAID = [
      "test_accuracy_percent_mean: depth == 1"),
     ("README.md", "ReLU mostly lowers κ if κ of the matrix of their cosines is above", WHEN,
      "kappa: input_kappa > lowers_above", "input_kappa: input_kappa > lowers_above"),
-    ("docs/when.md", "and mostly raises it below", WHEN,
+    ("docs/when.md", "Below the limit, ReLU mostly raises κ", WHEN,
      "input_kappa: input_kappa < lowers_above", "kappa: input_kappa < lowers_above"),
     ("README.md", "to 0.001 the shallowest is the slowest", TABLE_1,
      "last_epoch_mean: depth > 1", "last_epoch_mean: depth == 1"),
