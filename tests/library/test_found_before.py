@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import ntkcond
 from ntkcond.library import differentiated
+from ntkcond.library.running import Running
 from ntkcond.run.errors import UserError
 
 X = torch.randn(12, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -112,3 +113,21 @@ def test_randomness_that_is_switched_on_is_refused():
     for certify in (True, False):
         with pytest.raises(UserError, match="changes from call to call"):
             ntkcond.kernel(module, X, certify=certify)
+
+
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = None
+
+
+@pytest.mark.parametrize("parts", [lambda: None, lambda: [Keeping()], lambda: {"a": [1]}])
+def test_a_copy_is_used_again_only_if_all_of_its_state_is_seen(parts):
+    module = Changing(plain)
+    module.parts = parts()
+    run = Running(module, torch.float64)
+    first = run._as_given()
+    seen = not (isinstance(module.parts, list) and isinstance(module.parts[0], nn.Module))
+    assert (run._as_given() is first) == seen
+    run._as_given().scale = 2.0
+    assert run._as_given().scale == 1.0

@@ -142,19 +142,22 @@ class Running:
 def _state(module: nn.Module) -> list[Any]:
     """All that a run may change in a module, but for entries of tensors; equal to no other where it
     has objects of which that is not known."""
-    return [_described(vars(part)) for part in module.modules()]
+    parts = list(module.modules())
+    return [_described(vars(part), set(parts)) for part in parts]
 
 
-def _described(value: Any) -> Any:
+def _described(value: Any, parts: set[nn.Module]) -> Any:
     """Equal only for the same objects in the same places, numbers of the same type and value."""
     kind = type(value)
     if kind in (dict, OrderedDict):
-        return kind, [(key, _described(v)) for key, v in value.items()]
+        return kind, [(key, _described(v, parts)) for key, v in value.items()]
     if kind in (list, tuple, set, frozenset):
-        return kind, [_described(v) for v in value]
+        return kind, [_described(v, parts) for v in value]
     if kind in (int, float, complex, str, bytes, bool, NoneType, torch.dtype, torch.device, Size):
         return kind, repr(value) if kind in (float, complex) else value
-    if isinstance(value, nn.Module | Tensor | FunctionType | BuiltinFunctionType | type):
+    if isinstance(value, nn.Module):  # one in a plain list is no part: its state is not seen
+        return _Same(value) if value in parts else float("nan")
+    if isinstance(value, Tensor | FunctionType | BuiltinFunctionType | type):
         return _Same(value)
     return float("nan")
 
