@@ -214,7 +214,7 @@ def closest_pair_operations(n: int, depth: int, width: int) -> float:
 
 
 def ntk(gradients: GradientMap, x: Array, tile: int | None) -> Array:
-    return empirical_ntk(gradients(x), tile)
+    return empirical_ntk(gradients(x), tile=tile)
 
 
 def spectra(setting: Setting) -> Iterator[Row]:

@@ -32,10 +32,18 @@ def ntkcond(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
 
     network = MLP(ACTIVATIONS["relu"], len(weights) - 1, weights[-1].shape[1])
     gradients = network.gradients(weights)
+    return lambda: empirical_ntk(gradients, x)
+
+
+def before(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:
+    """An older version, by its PYTHONPATH, and in the way of 0.2."""
+    from ntkcond.networks.activations import ACTIVATIONS
+    from ntkcond.networks.mlp import MLP
+    from ntkcond.ntk.empirical import empirical_ntk
+
+    network = MLP(ACTIVATIONS["relu"], len(weights) - 1, weights[-1].shape[1])
+    gradients = network.gradients(weights)
     return lambda: empirical_ntk(gradients(x))
-
-
-before = ntkcond  # of an older version, by its PYTHONPATH
 
 
 def numpy_product(x: np.ndarray, weights: list[np.ndarray]) -> Ntk:

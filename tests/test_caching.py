@@ -466,6 +466,7 @@ CHANGES: dict[str, list] = {
             (("networks/mlp", "networks/gaussian"),) * 2,
             (("arrays/backend",),) * 2,
             (("arrays/half", "arrays/symmetric"),) * 2,
+            (("arrays/threads",),) * 2,
             (("steps/spectra",),) * 2,
             (("steps/kernel_errors",),) * 2,
             (("arrays/cuda", "training/sgd"),) * 2,

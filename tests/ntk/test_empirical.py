@@ -14,6 +14,7 @@ import torch
 from ntkcond.arrays.backend import put, to_numpy
 from ntkcond.datasets.samples import choose
 from ntkcond.networks.activations import ACTIVATIONS
+from ntkcond.ntk import empirical
 from ntkcond.ntk.closest_pair import closest_gradients
 from ntkcond.ntk.empirical import WIDTH, empirical_ntk, ntk_tiles, tile_count, tile_size
 from ntkcond.run.errors import UserError
@@ -40,13 +41,14 @@ def test_ntk_is_that_of_autograd(activation, depth, n, features, width, tile, de
         expected = autograd_ntk(inputs(n, features), own, activation, trainable)
         # entries of very different size: what rounding may do is set by the largest
         bound = {"rtol": 1e-12, "atol": 1e-13 * np.abs(expected).max()}
-        shortest = empirical_ntk(gradients_of(weights, activation, trainable)(x), tile)
+        shortest = empirical_ntk(gradients_of(weights, activation, trainable)(x), tile=tile)
         shortest = to_numpy(shortest)
         np.testing.assert_allclose(shortest, expected, **bound)
         assert np.array_equal(shortest, shortest.T)
         if trainable == "all":
             layers = with_weights(weights, activation).layer_gradients(x, weights)
-            np.testing.assert_allclose(to_numpy(empirical_ntk(layers, tile)), expected, **bound)
+            kernel = to_numpy(empirical_ntk(layers, tile=tile))
+            np.testing.assert_allclose(kernel, expected, **bound)
 
 
 @pytest.mark.parametrize(("n", "tile"), [(10, 4), (50, 1), (50, 2), (7, 7), (7, 100)])
@@ -60,6 +62,23 @@ def test_tiles_cover_the_lower_triangle_once(n, tile):
     assert len(tiles) == tile_count(n, tile)
     assert (seen[np.tril_indices(n)] == 1).all()
     assert (seen <= 1).all()
+
+
+@pytest.mark.parametrize(("depth", "n"), [(0, 5), (3, 200), (2, 701)])
+def test_threads_share_panels_of_samples(depth, n, monkeypatch):
+    weights, x = weights_of(1, depth, 16, 6), inputs(n, 6)
+    gradients = gradients_of(weights, "relu")
+    expected = to_numpy(empirical_ntk(gradients(x)))
+    monkeypatch.setattr(empirical, "threads_for", lambda _: 3)
+    monkeypatch.setattr(empirical, "SHARED_FROM", 0)
+    monkeypatch.setattr(empirical, "WIDEST_PANEL", 100)
+    monkeypatch.setattr(empirical, "tile_size", lambda _: 48)
+    half = empirical.empirical_ntk_half(gradients(x))
+    for shared in (empirical_ntk(gradients, x), empirical_ntk(gradients(x))):
+        np.testing.assert_allclose(shared, expected, rtol=1e-12, atol=1e-14 * expected.max())
+        assert np.array_equal(shared, shared.T)
+    v = np.arange(1.0, n + 1)
+    np.testing.assert_allclose(half.product(v), expected @ v, rtol=1e-10)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

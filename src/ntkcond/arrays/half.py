@@ -7,7 +7,7 @@ place of n (`Half.roundings`).
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,11 +115,15 @@ def read_half(n: int, read: Callable[[slice, slice], np.ndarray], device: Device
     return Half(panels)
 
 
-def half_of_tiles(n: int, tiles: Iterable[tuple[slice, slice, Array]], device: Device) -> Half:
-    """From tiles (rows, columns, values) that together have all entries on and below the diagonal.
-    What they have above it is not used."""
+def half_of_tiles(
+    n: int, each: Callable[[Callable[[slice, slice, Array], None]], None], device: Device
+) -> Half:
+    """From each(use), which calls use(rows, columns, values) for tiles that together have all
+    entries on and below the diagonal, in any order, also from several threads. What they have above
+    it is not used."""
     half = read_half(n, lambda rows, columns: np.zeros((_length(rows), _length(columns))), device)
-    for rows, columns, values in tiles:
+
+    def use(rows: slice, columns: slice, values: Array) -> None:
         for start, panel in _with_starts(half):
             cut = slice(max(columns.start, start), min(columns.stop, start + panel.shape[1]))
             first = max(rows.start, start)  # what is above the panel is above the diagonal
@@ -128,6 +132,8 @@ def half_of_tiles(n: int, tiles: Iterable[tuple[slice, slice, Array]], device: D
                 panel[first - start : rows.stop - start, cut.start - start : cut.stop - start] = (
                     part[:, : _length(cut)]
                 )
+
+    each(use)
     for panel in half.panels:
         _mirror(_square(panel))
     return half

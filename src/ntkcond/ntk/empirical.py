@@ -8,6 +8,8 @@ exactly (Eq. 4, 5): O(n² m L) operations, where the Jacobian's FFᵀ takes O(n�
 K is symmetric: only tiles on and below the diagonal are computed.
 """
 
+import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,10 +17,15 @@ import numpy as np
 
 from ntkcond.arrays.backend import Array, add_product, on_cpu, xp
 from ntkcond.arrays.half import Half, half_of_tiles
+from ntkcond.arrays.threads import share, threads_for
 from ntkcond.networks.mlp import GradientMap, LayerGradient
 from ntkcond.run.errors import UserError
 
 WIDTH = 16  # of the widest tile, in multiples of its height
+WIDEST_PANEL = 768  # columns of a tile that one of several threads computes
+# Samples of which threads share factors that are there: with fewer, BLAS' own threads, which made
+# the factors and look for more work, are in the way.
+SHARED_FROM = 2000
 
 
 class KernelTile(NamedTuple):
@@ -69,10 +76,15 @@ def ntk_tiles(factors: Sequence[LayerGradient], tile: int | None = None) -> Iter
             [f.rows(rows) for f in factors], [f.rows(columns) for f in factors],
             *(buffer[: shape[0] * shape[1]].reshape(shape) for buffer in buffers),
         )  # fmt: skip
-        if columns.stop == rows.stop:  # the two halves of a matrix product round differently
-            square = values[:, -shape[0] :]
-            square[:] = functions.tril(square) + functions.tril(square, k=-1).T
+        if columns.stop == rows.stop:
+            _mirror(values[:, -shape[0] :])
         yield KernelTile(rows, columns, values)
+
+
+def _mirror(square: Array) -> None:
+    """Makes it exactly symmetric: the two halves of a matrix product round differently."""
+    functions = xp(square)
+    square[:] = functions.tril(square) + functions.tril(square, k=-1).T
 
 
 def _accumulate(
@@ -95,28 +107,87 @@ def _accumulate(
     return total
 
 
-def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> Array:
-    """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`.
+def empirical_ntk(
+    factors: Sequence[LayerGradient] | GradientMap, x: Array | None = None, tile: int | None = None
+) -> Array:
+    """K, (n, n) of the factors' type, exactly symmetric.
 
-    factors: of `MLP.gradients` or `MLP.initial_gradients` on n samples.
+    factors: of `MLP.gradients(weights)(x)` or `MLP.initial_gradients(…)(x)` on n samples; or the
+    function itself, with x (n, d), which is faster on several threads. tile: rows of a tile.
 
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=3, width=64)
-    >>> ntkcond.empirical_ntk(network.initial_gradients(seed=1, features=5)(np.eye(5))).shape
+    >>> ntkcond.empirical_ntk(network.initial_gradients(seed=1, features=5), np.eye(5)).shape
     (5, 5)
     """
-    first = factors[0].forward
-    kernel = xp(first).empty((len(first), len(first)), dtype=first.dtype, device=first.device)
-    for rows, columns, values in ntk_tiles(factors, tile):
+    like = factors[0].forward if x is None else x
+    kernel = xp(like).empty((len(like), len(like)), dtype=like.dtype, device=like.device)
+
+    def put_tile(rows: slice, columns: slice, values: Array) -> None:
         kernel[rows, columns] = values
         kernel[columns, rows] = values.T
+
+    _each_tile(factors, x, put_tile, tile)
     return kernel
 
 
 def empirical_ntk_half(factors: Sequence[LayerGradient]) -> Half:
-    """K by half, float64, from `ntk_tiles`: 4 n² bytes."""
+    """K by half, float64: 4 n² bytes."""
     first = factors[0].forward
-    return half_of_tiles(len(first), ntk_tiles(factors), first.device)
+    return half_of_tiles(len(first), functools.partial(_each_tile, factors, None), first.device)
+
+
+def _each_tile(
+    factors: Sequence[LayerGradient] | GradientMap,
+    x: Array | None,
+    use: Callable[[slice, slice, Array], None],
+    tile: int | None = None,
+) -> None:
+    """use(rows, columns, values) for tiles of K that together have all on and below the diagonal:
+    those of `ntk_tiles`; with several threads others, in no order, by several threads."""
+    like = factors[0].forward if x is None else x
+    threads = threads_for(like)
+    if threads == 1 or tile or (x is None and len(like) < SHARED_FROM):
+        for found in ntk_tiles(factors if x is None else factors(x), tile):
+            use(*found)
+        return
+    n = len(like)
+    # An even share of panels for each thread
+    count = min(n, 2 * threads * math.ceil(n / (2 * threads * WIDEST_PANEL)))
+    panels = [slice(n * i // count, n * (i + 1) // count) for i in range(count)]
+    parts: list[Sequence[LayerGradient]] = [[]] * count
+
+    def make_factors(tasks: Iterator[int]) -> None:
+        for i in tasks:
+            parts[i] = [f.rows(panels[i]) for f in factors] if x is None else factors(x[panels[i]])
+
+    def make_tiles(tasks: Iterator[tuple[int, slice, int]]) -> None:
+        buffers = [np.empty(tile_size(like) * WIDEST_PANEL, like.dtype) for _ in range(3)]
+        for i, rows, j in tasks:
+            start = panels[i].start
+            columns = slice(panels[j].start, rows.stop if i == j else panels[j].stop)
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            values = _accumulate(
+                [f.rows(slice(rows.start - start, rows.stop - start)) for f in parts[i]],
+                [f.rows(slice(0, shape[1])) for f in parts[j]],
+                *(buffer[: shape[0] * shape[1]].reshape(shape) for buffer in buffers),
+            )
+            if i == j:
+                _mirror(values[:, -shape[0] :])
+            use(rows, columns, values)
+
+    share(make_factors, range(count), 1 if x is None else threads)
+    share(make_tiles, _tiles_of_panels(panels, tile_size(like)), threads)
+
+
+def _tiles_of_panels(panels: Sequence[slice], tile: int) -> Iterator[tuple[int, slice, int]]:
+    """Panel and rows of each tile, and the panel of its columns."""
+    for i, panel in enumerate(panels):
+        length = panel.stop - panel.start
+        height = math.ceil(length / math.ceil(length / tile))
+        for start in range(panel.start, panel.stop, height):
+            rows = slice(start, min(start + height, panel.stop))
+            yield from ((i, rows, j) for j in range(i + 1))
 
 
 def ntk_between(
