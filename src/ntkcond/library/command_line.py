@@ -270,21 +270,22 @@ def _in_words(one: Initialisation) -> str:
 
 def in_known_digits(number: Interval, unit: str = "") -> str:
     """In four digits; where these are not all known, with an interval that holds the number."""
-    value, low, high = (f"{part:#.4g}".rstrip(".") for part in number)
+    value, low, high = map(_plain, number)
     size = max(abs(number.low), abs(number.high))
     if low == high or not size:
         return f"{value}{unit}"
     step = 10.0 ** (math.floor(math.log10(size)) - 3)
     if number.high - number.low <= step / 50:  # only the edge between two last digits is inside
         return f"{value}{unit}"
-    low, high = (f"{end * step:.4g}" for end in
+    low, high = (_plain(end * step) for end in
                  (math.floor(number.low / step), math.ceil(number.high / step)))  # fmt: skip
     return f"{value}{unit} ({low} to {high})"
 
 
 def _plain(value: float) -> str:
-    """51,290; 5.129e+08: four digits."""
-    return f"{float(f'{value:.4g}'):,.8g}" if value < 1e7 else f"{value:.4g}"
+    """0.02530, 12.00, 51,290, 5.129e+08: four digits."""
+    word = f"{value:#.4g}".rstrip(".")
+    return f"{float(word):,.0f}" if 1e4 <= abs(value) < 1e7 else word
 
 
 def _versions(model: str) -> dict[str, str]:

@@ -167,8 +167,8 @@ def _reading(found: Sequence[Initialisation], labels: bool) -> str:
         ))  # fmt: skip
     words = "".join(f"<dt>{head}</dt><dd>{text}</dd>\n" for head, text in entries)
     return (
-        f"<dl>\n{words}</dl>\n<p>In brackets: an interval that holds the exact number, as good as the"
-        " grade. Where there is none, all digits shown are known.</p>"
+        f"<dl>\n{words}</dl>\n<p>In brackets: an interval that holds the exact number, as good as"
+        " the grade. Where there is none, all digits shown are known.</p>"
     )
 
 
@@ -188,7 +188,7 @@ def _picture(figure: Figure, words: str, kind: str) -> str:
     return (
         f'<figure><img class="{kind}" alt="{escape(words)}"'
         f' src="data:image/svg+xml;base64,{content}">'
-        f"<figcaption>{escape(words)}</figcaption></figure>"
+        f"<figcaption>{_cell(words)}</figcaption></figure>"
     )
 
 
@@ -200,9 +200,9 @@ def _spectra(found: Sequence[Initialisation]) -> Figure:
     known = [np.where(one.values > one.error, one.values, np.nan)[::-1] for one in found]
     smallest = min((float(np.nanmin(v)) for v in known if np.isfinite(v).any()), default=largest)
     floor = min(smallest, max(error, largest * 1e-17)) / 10
-    ax.axhspan(floor, error, color="0.92", lw=0, label=f"below the error, {error:.2g}")
+    ax.axhspan(floor, error, color="0.92", lw=0, label="below the error")
     few = max(map(len, known)) <= 60
-    name = "eigenvalues" if len(found) == 1 else "eigenvalues of each seed"
+    name = "eigenvalues" if len(found) == 1 else "each seed"
     for values in known:
         positions = np.arange(1, len(values) + 1)
         ax.plot(positions, values, color=BLUE, lw=0.9, alpha=0.75, marker="." if few else "",
@@ -221,9 +221,12 @@ def _spectra(found: Sequence[Initialisation]) -> Figure:
 
 def _spectra_in_words(found: Sequence[Initialisation]) -> str:
     lost = sum(one.unresolved for one in found)
-    words = "All eigenvalues of the NTK, largest first."
+    error = max(one.error for one in found)
+    words = (
+        f"All eigenvalues of the NTK, largest first, and their error (grey), {error:.2g} at most."
+    )
     if lost:
-        words += f" {lost:,} are not above their error (triangles): each is between 0 and twice it."
+        words += f" {lost:,} are not above it (triangles): each is between 0 and twice their error."
     return words
 
 

@@ -5,7 +5,8 @@ import importlib.util
 import sys
 import traceback
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -138,36 +139,62 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _of_timm(name: str) -> Build:
-    try:
+    with _needs("timm"):
         import timm
-    except ImportError as error:
-        raise UserError(f"{TIMM}{name} needs timm: pip install timm") from error
     if not timm.is_model(name):
         near = difflib.get_close_matches(name, timm.list_models(), 4)
         hint = f"Near it: {', '.join(near)}" if near else "timm.list_models() has all"
         raise UserError(f"timm has no model {name!r}. {hint}")
-    return lambda: timm.create_model(name, pretrained=False).eval()
+
+    def build() -> nn.Module:
+        with _explained(f"{TIMM}{name} cannot be built"):
+            module: nn.Module = timm.create_model(name, pretrained=False)
+        return module.eval()
+
+    return build
 
 
 def _of_transformers(name: str) -> Build:
-    try:
+    with _needs("transformers"):
         import transformers
-    except ImportError as error:
-        raise UserError(f"{HF}{name} needs transformers: pip install transformers") from error
+    transformers.logging.set_verbosity_error()
     try:
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # its words are of a connection, which is not tried
         raise UserError(
-            f"{HF}{name}: no config.json in this folder, and no model of this name in the local"
-            " cache"
+            f"{HF}{name}: no such folder with a config.json that transformers knows, and no such"
+            " model in the local cache"
         ) from error
 
     def build() -> nn.Module:
-        module = transformers.AutoModel.from_config(config).float().eval()
+        with _explained(f"{HF}{name} cannot be built"):
+            module: nn.Module = transformers.AutoModel.from_config(config).float()
         module.register_forward_hook(lambda module, inputs, output: output[0])  # of a dataclass
-        return module
+        return module.eval()
 
     return build
+
+
+@contextmanager
+def _needs(package: str) -> Iterator[None]:
+    with _explained(f"{package} cannot be imported"):
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            if error.name != package:
+                raise
+            raise UserError(f"{package} is not installed: pip install {package}") from error
+
+
+@contextmanager
+def _explained(words: str) -> Iterator[None]:
+    """A UserError of whatever a package raises."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{words} ({in_one_line(error)})") from error
 
 
 # Arrays.
