@@ -161,6 +161,8 @@ NETWORKS = {  # the file, and what is said of it
     "def f():\n    raise KeyError('k')\ndef network():\n    f()":
         "bad.py, line 2: network() raises KeyError: 'k'",
     "import sys\ndef network():\n    sys.exit(3)": "bad.py, line 3: network() raises SystemExit: 3",
+    "from torch import nn\ndef network():\n    return nn.LazyLinear(1)":
+        "bad.py: weight has no shape yet",
     "from torch import nn\ndef network():\n    return nn.Linear(5, 1)":
         "the module fails on samples of shape (4, 4)",
     "from torch import nn\nclass N(nn.Linear):\n    def forward(self, x):\n        return x @ x\n"

@@ -81,7 +81,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """Of one initialisation its κ; of several their verdicts, and between what κ is."""
+        """κ of one initialisation; of several their verdicts, and between what κ is."""
         known = [one.spectrum for one in self.found]
         if len(known) == 1:
             return f"{known[0].known_kappa}, {known[0].verdict} ({known[0].grade})"
@@ -202,15 +202,15 @@ def _networks(build: user_files.Build, seeds: int) -> Iterator[tuple[int, nn.Mod
         torch.manual_seed(seed)
         module = build()
         weights = list(module.parameters())
-        if first and len(first) == len(weights) and all(map(torch.equal, first, weights)):
+        if seed and len(first) == len(weights) and all(map(torch.equal, first, weights)):
             bar.close()
             print(
                 "ntkcond: network() gives the same weights with each seed: only the first is shown",
                 file=sys.stderr,
             )
             return
-        first = first or [weight.detach().clone() for weight in weights]
         yield seed, module
+        first = first or [weight.detach().clone() for weight in weights]
 
 
 def _found(

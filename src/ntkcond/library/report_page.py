@@ -151,7 +151,7 @@ def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _reading(found: Sequence[Initialisation], labels: bool) -> str:
-    """Of each verdict and grade on the page, and of each number."""
+    """The meaning of each verdict and grade on the page, and of each number."""
     verdicts = {one.spectrum.verdict for one in found}
     grades = {one.spectrum.grade for one in found}
     entries = [(f"Verdict: {word}", VERDICTS[word]) for word in VERDICTS if word in verdicts]
