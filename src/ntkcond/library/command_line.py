@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -166,11 +166,13 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> None:
         y, kind = user_files.labels(options.labels, _samples_of(x))
     print(f"{options.model}; {options.samples}: {shape}; {options.dtype}"
           + (f"; labels: {kind}" if kind else ""))  # fmt: skip
-    for seed, module in _networks(build, options.seeds):
+    bar = tqdm(range(options.seeds), "initialisations", leave=False, delay=BAR_AFTER, disable=None)
+    for seed, module in _networks(build, bar):
         one = _found(seed, module, x, y, options)
         found.append(one)
         weights = sum(p.numel() for p in module.parameters())
-        tqdm.write(_in_words(one))
+        bar.clear()  # tqdm.write would show it before its delay
+        print(_in_words(one), flush=True)
     report = Report(
         options.model, str(options.samples), shape, weights, kind,
         shlex.join(["ntkcond", *arguments]), _versions(options.model), found,
@@ -194,16 +196,14 @@ def _require_page(path: Path) -> None:
         raise UserError(f"--output {path}: no such folder: {path.parent}")
 
 
-def _networks(build: user_files.Build, seeds: int) -> Iterator[tuple[int, nn.Module]]:
+def _networks(build: user_files.Build, seeds: Iterable[int]) -> Iterator[tuple[int, nn.Module]]:
     """The network of each seed; only the first where all have the same weights."""
     first: list[torch.Tensor] = []
-    bar = tqdm(range(seeds), "initialisations", leave=False, delay=BAR_AFTER, disable=None)
-    for seed in bar:
+    for seed in seeds:
         torch.manual_seed(seed)
         module = build()
         weights = list(module.parameters())
         if seed and len(first) == len(weights) and all(map(torch.equal, first, weights)):
-            bar.close()
             print(
                 "ntkcond: network() gives the same weights with each seed: only the first is shown",
                 file=sys.stderr,
