@@ -25,7 +25,8 @@ from torch import nn
 def network():
     return nn.Sequential(nn.Linear(4, 20), nn.Tanh(), nn.Linear(20, 1))
 """
-N = 12
+LABELS = np.array([0, 1, 2, 0, 0, 1, 1, 0, 2, 0, 0, 1])
+N = len(LABELS)
 
 
 @pytest.fixture
@@ -34,14 +35,13 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text(MODEL)
     x = np.random.default_rng(0).standard_normal((N, 4))
-    labels = np.arange(N) % 3
     np.save("x.npy", x)
     np.savez("x.npz", x)
     torch.save(torch.from_numpy(x), "x.pt")
     np.savetxt("x.csv", x, fmt="%.17g", delimiter=",", header="a,b,c,d", comments="")
-    np.save("labels.npy", labels)
-    torch.save(torch.from_numpy(labels), "labels.pt")
-    np.savetxt("labels.csv", labels, fmt="%d")
+    np.save("labels.npy", LABELS)
+    torch.save(torch.from_numpy(LABELS), "labels.pt")
+    np.savetxt("labels.csv", LABELS, fmt="%d", header="species", comments="")
     return tmp_path
 
 
@@ -70,7 +70,7 @@ def test_its_numbers_are_the_librarys_and_autograds(folder, monkeypatch):
     seen = []
     monkeypatch.setattr(command_line, "_in_words", lambda one: seen.append(one) or "")
     assert command_line.main(["net.py", "x.npy", "--labels", "labels.npy", "--seeds", "2"]) == 0
-    x, classes = np.load("x.npy"), np.eye(3)[np.load("labels.npy")]
+    x, classes = np.load("x.npy"), np.eye(3)[LABELS]
     assert [one.seed for one in seen] == [0, 1]
     for one in seen:
         assert one.spectrum.kappa == ntkcond.condition_number(network(one.seed), x).kappa
@@ -124,7 +124,7 @@ def test_dicts_go_in_as_keywords(folder, capsys):
 @pytest.mark.parametrize("kind", ["npy", "pt", "csv"])
 def test_whole_numbers_are_classes_and_others_targets(folder, kind):
     classes, words = user_files.labels(Path(f"labels.{kind}"), N)
-    assert words == "3 classes" and np.array_equal(classes, np.eye(3)[np.arange(N) % 3])
+    assert words == "3 classes" and np.array_equal(classes, np.eye(3)[LABELS])
     np.savetxt("targets.csv", np.arange(N) / 2)
     targets, words = user_files.labels(Path("targets.csv"), N)
     assert words == "targets" and np.array_equal(targets[:, 0], np.arange(N) / 2)
@@ -251,6 +251,7 @@ def test_a_mistake_has_a_traceback_if_asked(folder):
         ((12.345, 12.3449999, 12.3450001), "12.35"),  # at the edge of a last digit
         ((51289.0, 51288.9, 51289.1), "51,290"),
         ((0.5, 0.41234, 0.61236), "0.5000 (0.4123 to 0.6124)"),
+        ((0.5, 0.49957, 0.50042), "0.5000 (0.4995 to 0.5005)"),
         ((3e-9, 0.0, 3.9999e-4), "3.000e-09 (0.000 to 0.0004000)"),
     ],
 )
