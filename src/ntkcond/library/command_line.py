@@ -271,6 +271,7 @@ def _in_words(one: Initialisation) -> str:
 def in_known_digits(number: Interval, unit: str = "") -> str:
     """In four digits; where these are not all known, with an interval that holds the number."""
     value, low, high = map(_plain, number)
+    unit = f" {unit}" if unit and "e" in value else unit
     size = max(abs(number.low), abs(number.high))
     if low == high or not size:
         return f"{value}{unit}"

@@ -226,7 +226,7 @@ def _spectra_in_words(found: Sequence[Initialisation]) -> str:
         f"All eigenvalues of the NTK, largest first, and their error (grey), {error:.2g} at most."
     )
     if lost:
-        words += f" {lost:,} are not above it (triangles): each is between 0 and twice their error."
+        words += f" {lost:,} are not above it (triangles): each is between 0 and twice it."
     return words
 
 
