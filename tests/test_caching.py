@@ -510,6 +510,11 @@ CHANGES: dict[str, list] = {
     " library alone": [
         code(*(f"library/{name}.py" for name in ("eigen", "operators", "public", "plots")))
     ],
+    "`__main__.py`, `library/command_line.py`, `library/report_page.py`, `library/user_files.py`:"
+    " of the command `ntkcond` alone": [
+        code("__main__.py", *(f"library/{name}.py" for name in
+                              ("command_line", "report_page", "user_files")))
+    ],
     "`artefacts/style.py`: a colour, say": [code("artefacts/style.py")],
     "`networks/activations.py`: an activation added, say": [code("networks/activations.py")],
     "`datasets/idx_images.py`, `datasets/torchvision_data.py` and data sets that are not used": [

@@ -24,6 +24,7 @@ from workflow import ROOT
 SOURCE = ROOT / "src/ntkcond"
 # What each layer may import, beside itself. No two have each other.
 BELOW = {
+    "__main__": {"library"},
     "studies": {"checks", "pipeline", "artefacts", "settings", "run"},
     "checks": {"steps", "run"},
     "pipeline": {"steps", "artefacts", "datasets", "networks", "settings", "run"},
