@@ -183,6 +183,35 @@ def verdicts() -> pd.DataFrame:
     return cells.reset_index(names="verdict")
 
 
+def not_so() -> pd.DataFrame:
+    """Claims of the paper that a test or an example contradicts."""
+    return _corrections("does not hold in general")
+
+
+def corrected() -> pd.DataFrame:
+    """Claims that hold with another constant, under another condition or without strictness."""
+    return _corrections("holds as corrected")
+
+
+def _corrections(verdict: str) -> pd.DataFrame:
+    claims = kept("studies/full_size/claims").fillna("")
+    of_paper = claims[(claims["correction"] != "") & ~claims["id"].str.startswith("ours")]
+    of_paper = of_paper[of_paper["verdict"] == verdict].drop_duplicates("id")
+    lines = (
+        (f"{row.source} `{row.id}`", row.claim, row.correction, _first(row.expected),
+         f"{row.quantity}: {_first(row.measured)}")
+        for row in of_paper.itertuples()
+    )  # fmt: skip
+    lines = ([cell.replace("|", "∣") for cell in line] for line in lines)
+    return table("where | it says | right | so expected | measured", lines)
+
+
+def _first(values: str, most: int = 3) -> str:
+    """The first of several numbers."""
+    several = values.split(", ")
+    return ", ".join(several[:most]) + (" …" if len(several) > most else "")
+
+
 def one_layer() -> pd.DataFrame:
     """500 samples of 784 features at infinite width."""
     values = kept("docs/measured/results").set_index("quantity").value
