@@ -44,7 +44,7 @@ from ntkcond.settings.kinds import require_known
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
-COMPRESSED = 10**6  # bytes of a table from which on it is kept as .csv.gz
+COMPRESSED = 200_000  # bytes of a table from which on it is kept as .csv.gz
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, compared equal", "out of date", "not made yet",
 )  # fmt: skip
