@@ -1,6 +1,6 @@
 """One step of `gpu.sh`: what a CUDA GPU computes, how fast, and whether it agrees with the CPU.
 
-    python benchmarks/gpu.py STEP        rows to $OUT/STEP.csv, each as soon as it is measured
+    python benchmarks/gpu.py STEP        rows to $WORK/STEP.csv, each as soon as it is measured
 
 DATA names the folder of MNIST's raw files; without them samples are random, and networks learn the
 digits. Without a GPU, or with SMALL=1, sizes are small: torch's code runs on the CPU.
@@ -8,7 +8,6 @@ digits. Without a GPU, or with SMALL=1, sizes are small: torch's code runs on th
 
 import csv
 import functools
-import gzip
 import math
 import os
 import platform
@@ -45,15 +44,9 @@ ROOT = Path(__file__).parents[1]
 GPU = torch.cuda.is_available()
 SIZE = "small" if os.environ.get("SMALL") or not GPU else "full"
 DEVICE = torch.device("cuda" if GPU else "cpu")
-OUT = Path(os.environ.get("OUT") or ROOT / "benchmarks/results/gpu").resolve()
-DATA = next(
-    (
-        folder
-        for name in (os.environ.get("DATA"), ROOT / "build/gpu/data", ROOT / "data")
-        if name and ((folder := Path(name).resolve()) / "MNIST/raw").is_dir()
-    ),
-    None,
-)
+WORK = Path(os.environ.get("WORK") or ROOT / "benchmarks/results/gpu").resolve()
+FOLDERS = [os.environ["DATA"]] if "DATA" in os.environ else [ROOT / "build/gpu/data", ROOT / "data"]
+DATA = next((Path(f).resolve() for f in FOLDERS if Path(f, "MNIST/raw").is_dir()), None)
 RELU, FEATURES, CLASSES, BATCH = ACTIVATIONS["relu"], 784, 10, 500
 JOBS_AT_ONCE = 3  # of training on the GPU: one starts while another computes
 COLUMNS = (
@@ -80,18 +73,19 @@ class Sizes:
     runs: list[int]  # together
     whole: int
     tests: list[str]
-    training: dict  # over the study's config
+    seeds: int  # of a study
+    training: dict  # over its config
 
 
 S = {
     "full": Sizes(
         512, 8192, 2**31, [(2000, 10), (20_000, 3)], [512, 2048, 4096], 2000, [512, 10_000],
         [20_000, 60_000], 60_000, [1, 3, 10], [1, 30], 60_000,
-        ["tests/arrays", "tests/networks", "tests/ntk", "tests/training"], {},
+        ["tests/arrays", "tests/networks", "tests/ntk", "tests/training"], 3, {},
     ),
     "small": Sizes(
         128, 512, 2**24, [(600, 3)], [64, 512], 300, [128, 2100], [1500], 1000, [1], [2], 2100,
-        ["tests/arrays/test_half.py"], {"depths": [1], "seeds": [111], "epochs": 2},
+        ["tests/arrays/test_half.py"], 1, {"depths": [1], "epochs": 2},
     ),
 }[SIZE]  # fmt: skip
 
@@ -212,7 +206,8 @@ def machine() -> Iterator[Row]:
     facts |= {"samples": "MNIST" if DATA else "random, and digits"}
     yield from (row(name, result=fact) for name, fact in facts.items())
     x = put(np.ones(9), DEVICE)
-    yield row("norm of nine ones", difference=abs(float(xp(x).linalg.vector_norm(x)) - 3), tolerance=0)  # fmt: skip
+    norm = float(xp(x).linalg.vector_norm(x))
+    yield row("norm of nine ones", difference=abs(norm - 3), tolerance=0)
 
 
 def ceilings() -> Iterator[Row]:
@@ -224,7 +219,8 @@ def ceilings() -> Iterator[Row]:
     a, b = torch.zeros(2, S.copied // 8, dtype=torch.float64, device=DEVICE)
     yield copied("copy on the device, read and written", timed(b.copy_, a)[0], 2 * S.copied)
     host = torch.zeros(S.copied // 16, dtype=torch.float64)
-    for name, source in {"pageable": host, **({"pinned": host.pin_memory()} if GPU else {})}.items():  # fmt: skip
+    sources = {"pageable": host} | ({"pinned": host.pin_memory()} if GPU else {})
+    for name, source in sources.items():
         seconds, *_ = timed(a[: len(host)].copy_, source)
         yield copied(f"{name} memory of the host to the device", seconds, S.copied // 2)
     del a, b
@@ -234,7 +230,8 @@ def ceilings() -> Iterator[Row]:
     for name in ("float32", "TF32"):
         make_repeatable(tf32=name == "TF32")
         for count in (3, 30):  # networks together, a layer's product
-            x, w = torch.randn(count, BATCH, S.width, device=DEVICE), torch.randn(count, S.width, S.width, device=DEVICE)  # fmt: skip
+            x = torch.randn(count, BATCH, S.width, device=DEVICE)
+            w = torch.randn(count, S.width, S.width, device=DEVICE)
             seconds, *_ = timed(functools.partial(torch.bmm, out=torch.empty_like(x)), x, w)
             case = f"{count} products {BATCH} × {S.width} × {S.width}, {name}"
             yield row(case, seconds, 2 * x.numel() * S.width, product_rate(name))
@@ -414,7 +411,10 @@ def whole() -> Iterator[Row]:
     image = to_numpy(phase("K v by gradients", ntk_product, gradients, x, put(vector, DEVICE)))
     angle = phase("closest pair", closest_gradients, factors).angle_deg
     everything, peak = synchronise() - everything, peak_bytes()
-    work = {"kernel by half": kernel_operations(n, depth), "spectrum: factorise": n**3 / 3, "K v": 2 * n**2, "K v, batched": 2 * n**2}  # fmt: skip
+    work = {
+        "kernel by half": kernel_operations(n, depth), "spectrum: factorise": n**3 / 3,
+        "K v": 2 * n**2, "K v, batched": 2 * n**2,
+    }  # fmt: skip
     for name, times in took.items():
         counted, rate = work.get(name, math.nan), product_rate("float64")
         seconds = sum(times) if name.startswith("spectrum") else min(times)
@@ -423,7 +423,8 @@ def whole() -> Iterator[Row]:
     off = float(abs(product - batched).max() / abs(product).max())
     yield row("K v, batched: to the usual", difference=off, tolerance=1e-12)
     residual = float(np.linalg.norm(image - found.lambda_min * vector)) / low.error
-    yield row("residual of λ_min's vector by gradients, in its errors", difference=residual, tolerance=3)  # fmt: skip
+    words = "residual of λ_min's vector by gradients, in its errors"
+    yield row(words, difference=residual, tolerance=3)
     lambda_max, lambda_min, known_error, known_angle = known_whole(host, network)
     off = abs(found.lambda_max / lambda_max - 1)
     yield row("λ_max, relative", difference=off, tolerance=1e-10, result=f"{found.lambda_max:.10g}")
@@ -461,10 +462,11 @@ def table_1() -> Iterator[Row]:
 
 
 def study(name: str, dataset: str) -> Iterator[Row]:
-    """Jobs of a study's config by the workflow, one seed after another, the first three; those that
-    are there are kept. A row for each."""
-    folder, path = OUT / "studies" / name, ROOT / f"studies/{name}/config.yaml"
-    config = {"device": DEVICE.type, "figures": {"fig3": [dataset]}, "training": {"checkpoint_minutes": 1, **S.training}}  # fmt: skip
+    """Jobs of a study's config by the workflow, one seed after another; those that are
+    there are kept. A row for each."""
+    folder, path = WORK / "studies" / name, ROOT / f"studies/{name}/config.yaml"
+    config: dict = {"device": DEVICE.type, "figures": {"fig3": [dataset]}}
+    config["training"] = {"checkpoint_minutes": 1, **S.training}
     if DATA:
         config["data_dir"] = str(DATA)
     else:
@@ -475,10 +477,12 @@ def study(name: str, dataset: str) -> Iterator[Row]:
     training = yaml.safe_load(path.read_text("utf-8"))["training"] | S.training
     command = [
         sys.executable, "-m", "snakemake", "--cores", str(len(os.sched_getaffinity(0))),
-        "--resources", f"gpu={JOBS_AT_ONCE}", "--directory", folder, "--configfile", path, overlay, "--keep-going",
+        "--resources", f"gpu={JOBS_AT_ONCE}", "--keep-going", "--directory", folder,
+        "--configfile", path, overlay,
     ]  # fmt: skip
-    for seed in training["seeds"][:3]:
-        files = {L: f"results/training/{dataset}/depth{L}/seed{seed}.h5" for L in training["depths"]}  # fmt: skip
+    for seed in training["seeds"][: S.seeds]:
+        place = f"results/training/{dataset}/depth{{}}/seed{seed}.h5"
+        files = {depth: place.format(depth) for depth in training["depths"]}
         process = subprocess.Popen([*command, "--", *files.values()], cwd=ROOT)
         try:
             status = process.wait()
@@ -519,11 +523,12 @@ def job(name: str, dataset: str, depth: int, seed: int, path: Path) -> Row:
 def kept_losses(name: str, dataset: str, depth: int, seed: int, rate: float) -> np.ndarray:
     """Of each epoch, as a study keeps them: in its table, or in job files; none, if neither."""
     folder = ROOT / "studies" / name
-    kept, file = folder / "training.csv.gz", folder / f"jobs/training/{dataset}/depth{depth}/seed{seed}.h5"  # fmt: skip
-    if kept.is_file():
-        of_it = f"dataset == '{dataset}' and depth == {depth} and seed == {seed} and learning_rate == {rate}"  # fmt: skip
-        with gzip.open(kept) as text:
-            return pd.read_csv(text).query(of_it)["train_loss"].to_numpy()
+    file = folder / f"jobs/training/{dataset}/depth{depth}/seed{seed}.h5"
+    if (folder / "training.csv.gz").is_file():
+        runs = pd.read_csv(folder / "training.csv.gz").set_index(
+            ["dataset", "depth", "seed", "learning_rate"]
+        )
+        return runs[runs.index == (dataset, depth, seed, rate)]["train_loss"].to_numpy()
     if file.is_file():
         with h5py.File(file) as known:
             (at,) = (known.attrs["learning_rates"] == rate).nonzero()
@@ -533,21 +538,26 @@ def kept_losses(name: str, dataset: str, depth: int, seed: int, rate: float) -> 
 
 STEPS = {
     step.__name__: step
-    for step in (machine, ceilings, kernels, spectra, pairs, training, tests, whole, figure_3, table_1)
+    for step in (
+        machine, ceilings, kernels, spectra, pairs, training, tests, whole, figure_3, table_1,
+    )
 }  # fmt: skip
 
 
+def _shown(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
 def main(name: str) -> None:
-    OUT.mkdir(parents=True, exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     wrong = False
-    with (OUT / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+    with (WORK / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         for line in STEPS[name]():
-            shown = {
-                key: ("" if math.isnan(value) else f"{value:.6g}") if isinstance(value, float) else value
-                for key, value in line.items()
-            }  # fmt: skip
+            shown = {name: _shown(value) for name, value in line.items()}
             table.writerow({"step": name, **shown})
             file.flush()
             print(" ".join(str(value) for value in shown.values() if value != ""), flush=True)

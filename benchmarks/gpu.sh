@@ -7,15 +7,17 @@
 #   benchmarks/gpu.sh [STEP ...]       there, beside build/gpu: all steps, or these. A python3 with torch,
 #                                      NumPy, SciPy, h5py, pandas, scikit-learn and pytest is needed
 #
-# PYTHON: another one. OUT: folder of results. LIMIT: seconds, 540; nothing starts after, and what runs
-# is stopped. DATA: another folder of raw files. SMALL=1: small sizes, as without a GPU.
+# PYTHON: another one. OUT: folder of results. WORK: of all else, which the next call resumes from.
+# LIMIT: seconds, 540; nothing starts after, and what runs is stopped. DATA: another folder of raw files.
+# SMALL=1: small sizes, as without a GPU.
 #
-# Each step is a process with a time of its own; a row in $OUT/gpu.csv as soon as it is measured, also
-# for a step that failed, was cut off or not begun. Exit status 1 if any of these, or if a row differs.
+# Each step is a process with a time of its own. $OUT/gpu.csv has what it measured, also if it failed or
+# was cut off, and that. Exit status 1 if any step failed, was cut off or not begun, or if a row differs.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 PYTHON=${PYTHON:-python3} LIMIT=${LIMIT:-540} WHEELS=build/gpu/wheels
-export OUT=${OUT:-$PWD/benchmarks/results/gpu} PYTHONUNBUFFERED=1
+export WORK=${WORK:-$PWD/benchmarks/results/gpu} PYTHONUNBUFFERED=1
+OUT=${OUT:-$WORK}
 
 # What is installed there but is in no usual environment with torch: snakemake and what it needs, and
 # what tests import. pulp is left out (16 MB): Snakemake then schedules greedily.
@@ -43,7 +45,7 @@ prepare() {
 
 # A row of the shell: STEP WORDS VERDICT.
 note() {
-    local table=$OUT/$1.csv
+    local table=$WORK/$1.csv
     [ -f "$table" ] || echo "$HEADER" >"$table"
     echo "$1,all,,,,,,$3,,$(tr -d '",\n' <<<"$2")" >>"$table"
 }
@@ -51,21 +53,24 @@ note() {
 # STEP SECONDS: at most so long, and within the limit.
 step() {
     local left=$((LIMIT - SECONDS)) status=0
-    rm -f "$OUT/$1.csv"
+    rm -f "$WORK/$1.csv"
     echo "== $1 (at $SECONDS s of $LIMIT)"
     if [ $left -lt 20 ]; then
         note "$1" "not begun: $left s were left" "not begun"
     else
         timeout -s INT -k 15 $(($2 < left ? $2 : left)) "$PYTHON" benchmarks/gpu.py "$1" \
-            >"$OUT/$1.log" 2>&1 || status=$?
-        tail -n 40 "$OUT/$1.log"
+            >"$WORK/$1.log" 2>&1 || status=$?
+        tail -n 40 "$WORK/$1.log"
         case $status in
             0 | 3) ;;  # 3: a row differs, and says so
             124 | 137) note "$1" "stopped after $2 s or at the limit" "cut off" ;;
-            *) note "$1" "$(tail -n 1 "$OUT/$1.log")" failed ;;
+            *) note "$1" "$(tail -n 1 "$WORK/$1.log")" failed ;;
         esac
     fi
-    awk 'FNR > 1 || NR == 1' $(for name in $ALL; do ls "$OUT/$name.csv" 2>/dev/null; done) >"$OUT/gpu.csv"
+    awk -v day="$(date +%F)" 'NR == 1 { print $0 ",command,when" } FNR > 1 { print $0 ",benchmarks/gpu.sh," day }' \
+        $(for name in $ALL; do ls "$WORK/$name.csv" 2>/dev/null; done) >"$OUT/gpu.csv"
+    results=$WORK/studies/$1/results  # to be laid: tar xzf figure_3.tgz -C studies/figure_3/jobs
+    [ ! -d "$results/training" ] || tar czf "$OUT/$1.tgz" -C "$results" --exclude='*.checkpoint.h5' training
 }
 
 if [ "${1:-}" = prepare ]; then
@@ -75,8 +80,8 @@ if [ "${1:-}" = prepare ]; then
 fi
 HEADER=step,case,seconds,gflops,share,difference,tolerance,verdict,gpu_gb,result
 ALL='machine ceilings kernels spectra pairs training tests whole figure_3 table_1'
-MOST='40 40 100 60 60 90 90 90 400 400'  # seconds of each
-mkdir -p "$OUT"
+MOST='40 40 100 60 60 90 90 90 3600 3600'  # seconds of each
+mkdir -p "$OUT" "$WORK"
 export PYTHONPATH=$PWD/src:${PYTHONPATH:-}
 "$PYTHON" -c 'import torch; torch.cuda.is_available() or print("no GPU: CPU at small size")'
 if ls $WHEELS/*.whl >/dev/null 2>&1 && ! "$PYTHON" -c 'import array_api_compat, snakemake' 2>/dev/null; then
@@ -90,9 +95,6 @@ for name in $ALL; do
     most=${MOST%% *} MOST=${MOST#* }
     case " $* " in *" $name "*) step "$name" "$most" ;; esac
 done
-for name in figure_3 table_1; do  # to be laid: tar xzf figure_3.tgz -C studies/figure_3/jobs
-    results=$OUT/studies/$name/results
-    [ -d "$results/training" ] && tar czf "$OUT/$name.tgz" -C "$results" --exclude='*.checkpoint.h5' training
-done
+cat "$WORK"/*.log >"$OUT/gpu.log.txt"
 echo "== $OUT/gpu.csv, after $SECONDS s"
 ! grep -E ',(differs|failed|cut off|not begun),' "$OUT/gpu.csv"
