@@ -5,8 +5,8 @@
 # make study      a study of studies/, and keeps its results there: NAME=full_size, small, … (minutes to
 #                 hours; resumes; DATA=/a/folder has the raw files, or they are downloaded)
 # make bench      the kernel against every package that computes one: time, memory, a figure (minutes)
-# make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour, resumes.
-#                 Without a GPU: its code on the CPU, at small size (two minutes)
+# make gpu        a GPU against the CPU, and its speed: docs/gpu.md; at most half an hour.
+#                 Without a GPU: its code on the CPU, at small size (a minute)
 # make lock       exact versions of all packages but torch, with hashes, from pyproject.toml
 # Each sets up .venv by itself the first time; what tests need is installed by the first that tests.
 # Any Python from 3.11 on: make PYTHON=python3.12 figures
@@ -46,10 +46,10 @@ study: $(READY)
 bench: $(READY)
 	.venv/bin/python benchmarks/kernel.py
 
-# `make gpu MINUTES=9` stops earlier; a second call continues.
-MINUTES ?= 30
+# `make gpu LIMIT=540` stops earlier, in seconds; STEPS=table_1 runs that alone, and jobs resume.
+LIMIT ?= 1800
 gpu: $(TESTED)
-	.venv/bin/python benchmarks/gpu.py --minutes $(MINUTES)
+	PYTHON=.venv/bin/python LIMIT=$(LIMIT) benchmarks/gpu.sh $(STEPS)
 
 # One more than processors: some tests wait, for a Slurm or a run that is killed.
 WORKERS ?= $(shell expr $(CORES) + 1)

@@ -1,77 +1,81 @@
-"""`make gpu` at small size: killed at any moment, it loses the part in progress and no more."""
+"""`benchmarks/gpu.sh`, which nobody can try on a GPU first: without one, at small size."""
 
 import os
-import runpy
+import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
-import psutil
 import pytest
+import torch
 
 from workflow import ROOT
 
-PARTS = ("kernel", "spectra")
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+SCRIPT = ROOT / "benchmarks/gpu.sh"
+STEPS = re.search(r"^ALL='(.*)'$", SCRIPT.read_text("utf-8"), re.M)[1].split()
+STUB = """#!/bin/sh
+[ "$1" = -c ] && exit
+[ "$2" = "$FAILS" ] && exit 1
+echo "$HEAD" >$WORK/$2.csv; echo "$2,a,1,,,,,agrees,," >>$WORK/$2.csv
+[ "$2" = "$DIES" ] && kill -9 $$
+exit 0
+"""
+HEAD = "step,case,seconds,gflops,share,difference,tolerance,verdict,gpu_gb,result"
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
-    program = [sys.executable, str(ROOT / "benchmarks/gpu.py"), "--small"]
-    places = ["--output", str(folder / "out"), "--page", str(folder / "gpu.md")]
-    places += ["--table", str(folder / "gpu.csv")]
-    return [*program, *places, "--parts", *PARTS, *arguments]
+def run(folder: Path, python: Path | str, **environment: str) -> tuple[int, pd.DataFrame, str]:
+    """Its exit status, its table, and what it printed."""
+    settings = {"WORK": folder / "work", "OUT": folder / "out", "PYTHON": python, "DATA": ""}
+    settings |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "SMALL": "1", **environment}
+    settings = {name: str(value) for name, value in settings.items()}
+    with (folder / "printed").open("w+") as file:
+        done = subprocess.run(
+            ["bash", SCRIPT], env={**os.environ, **settings}, stdout=file, stderr=file, check=False
+        )
+        file.seek(0)
+        printed = file.read()
+    return done.returncode, pd.read_csv(folder / "out/gpu.csv"), printed
 
 
-def run(folder: Path, *arguments: str) -> str:
-    """What it printed."""
-    done = subprocess.run(
-        command(folder, *arguments), env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def test_every_step_runs_and_agrees_with_the_cpu(tmp_path):
+    status, table, printed = run(tmp_path, sys.executable)
+    assert status == 0, printed
+    assert ("no GPU: CPU at small size" in printed) != torch.cuda.is_available()
+    assert list(table.step.unique()) == STEPS
+    assert {"machine", "kernels", "spectra", "pairs", "training", "whole"} == {
+        *table.step[table.verdict == "agrees"]
+    }
+    assert (tmp_path / "out/figure_3.tgz").is_file()
 
 
-def kill_during(part: str, folder: Path) -> None:
-    """Kills the caller alone; the part has to find out."""
-    log = folder / f"out/parts/{part}.log"
-    process = psutil.Popen(command(folder), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    while not (log.exists() and process.children()):
-        assert process.poll() is None
-        time.sleep(0.01)
-    workers = process.children()
-    process.kill()
-    process.wait()
-    assert psutil.wait_procs(workers, timeout=30)[1] == []
+@pytest.fixture
+def stub(tmp_path) -> Path:
+    """In place of Python: each step has one row."""
+    path = tmp_path / "python"
+    path.write_text(STUB)
+    path.chmod(0o755)
+    return path
 
 
-def test_a_killed_run_keeps_its_finished_parts_and_the_next_call_continues(tmp_path):
-    kill_during("spectra", tmp_path)
-    assert not (tmp_path / "out/parts/spectra.json").exists()
-    page = (tmp_path / "gpu.md").read_text("utf-8")
-    assert "## Kernels" in page and "- Spectra: not reached." in page
-    finished = (tmp_path / "out/parts/kernel.json").stat().st_mtime_ns
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_leaves_the_others(step, stub, tmp_path):
+    status, table, _ = run(tmp_path, stub, FAILS=step, HEAD=HEAD)
+    assert status == 1
+    expected = {name: "failed" if name == step else "agrees" for name in STEPS}
+    assert list(zip(table.step, table.verdict, strict=True)) == list(expected.items())
 
-    assert "finished" in run(tmp_path)
-    assert (tmp_path / "out/parts/kernel.json").stat().st_mtime_ns == finished
-    page = (tmp_path / "gpu.md").read_text("utf-8")
-    for words in ("## Kernels", "## Spectra", "| agrees |", "- Training: not asked for."):
-        assert words in page
-    assert "differs" not in page
-    assert {line.split(",")[0] for line in (tmp_path / "gpu.csv").open()} == {"part", *PARTS}
+
+def test_a_step_that_is_killed_leaves_its_rows(stub, tmp_path):
+    status, table, _ = run(tmp_path, stub, DIES="whole", HEAD=HEAD)
+    assert status == 1
+    assert list(table.step) == sorted([*STEPS, "whole"], key=STEPS.index)
+    assert list(table.verdict[table.step == "whole"]) == ["agrees", "cut off"]
+    assert (table.verdict[table.step != "whole"] == "agrees").all()
 
 
 def test_what_does_not_fit_in_the_time_is_named(tmp_path):
-    run(tmp_path, "--minutes", "0.1")
-    page = (tmp_path / "gpu.md").read_text("utf-8")
-    assert "- Kernels: takes some 15 s, 0 s were left." in page
-
-
-def test_the_page_of_a_gpu_is_that_of_its_table():
-    page = ROOT / "docs/gpu.md"
-    if not page.is_file():
-        pytest.skip("no GPU was measured")
-    gpu = runpy.run_path(str(ROOT / "benchmarks/gpu.py"))
-    for _, rows in pd.read_csv(ROOT / "docs/measured/gpu.csv").groupby("part"):
-        assert gpu["as_markdown"](rows) in page.read_text("utf-8")
+    status, table, _ = run(tmp_path, sys.executable, LIMIT="0")
+    assert status == 1
+    assert list(table.step) == STEPS
+    assert set(table.verdict) == {"not begun"}

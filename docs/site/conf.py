@@ -22,9 +22,6 @@ include_patterns = [
     "docs/**/README.md", "studies/*.md", "studies/*/*.md", "docs/site/library.rst",
     "results/*.md",
 ]  # fmt: skip
-GPU = Path(__file__).parents[1] / "gpu.md"  # of `make gpu`: no page while it has no GPU's numbers
-HAS_GPU = GPU.is_file() and "No CUDA GPU" not in GPU.read_text("utf-8")
-exclude_patterns = [] if HAS_GPU else ["docs/gpu.md"]
 
 myst_heading_anchors = 4
 default_role = "code"
@@ -49,8 +46,6 @@ html_css_files = ["site.css"]
 def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """The front page is README.md, which knows no list of pages."""
     pages = f"\n{(Path(__file__).parent / 'contents.md').read_text('utf-8')}"
-    if HAS_GPU:
-        pages = pages.replace("docs/scaling\n", "docs/scaling\ndocs/gpu\n")
     folder = Path(app.srcdir)
     claims = [folder / "results/claims.md", *sorted(folder.glob("studies/*/claims.md"))]
     places = [path.relative_to(folder).with_suffix("") for path in claims if path.is_file()]

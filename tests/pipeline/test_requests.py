@@ -244,3 +244,18 @@ def test_large_blocks_take_all_threads():
     large = config(block=5000)
     for rule in ("kernel", "spectrum"):
         assert request(large, rule, of("mnist")).threads(cores=16) == 16
+
+
+def test_with_auto_small_kernels_leave_the_gpu_to_large_ones_pairs_and_training():
+    jobs = Jobs(typed(config(device="auto", datasets={"mnist": {"block": "all"}})), ROOT)
+
+    def device(rule: str, dataset: str, **others: str) -> str:
+        return jobs.device(rule, {"dataset": dataset, **others})
+
+    network = {"network": "relu", "depth": "3"}
+    assert {device(rule, "digits", **network) for rule in ("kernel", "spectrum")} == {"cpu"}
+    assert {device(rule, "mnist", **network) for rule in ("kernel", "spectrum")} == {"auto"}
+    assert device("closest_pair", "digits", **network) == "auto"
+    assert device("sgd", "digits", depth="1", seed="1") == "auto"
+    asked = Jobs(typed(config(device="cuda")), ROOT)
+    assert asked.device("kernel", {"dataset": "digits", **network}) == "cuda"

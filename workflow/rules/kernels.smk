@@ -18,11 +18,11 @@ rule kernel:
     resources:
         mem_mb=memory("kernel"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("kernel"),
     params:
         *made_with("kernel"),
         options=options("kernel"),
-        device=device,
+        device=device("kernel"),
     message:
         "kernel {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
@@ -50,11 +50,11 @@ rule spectrum:
     resources:
         mem_mb=memory("spectrum"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("spectrum"),
     params:
         *made_with("spectrum"),
         options=options("spectrum"),
-        device=device,
+        device=device("spectrum"),
     message:
         "spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
@@ -77,11 +77,11 @@ rule closest_pair:
     resources:
         mem_mb=memory("closest_pair"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("closest_pair"),
     params:
         *made_with("closest_pair"),
         options=options("closest_pair"),
-        device=device,
+        device=device("closest_pair"),
     message:
         "closest_pair {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
@@ -104,11 +104,11 @@ rule sweep:
     resources:
         mem_mb=memory("sweep"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("sweep"),
     params:
         *made_with("sweep"),
         options=options("sweep"),
-        device=device,
+        device=device("sweep"),
     message:
         "sweep {wildcards.sweep} {wildcards.dataset} {wildcards.network}"
     shell:
@@ -158,11 +158,11 @@ rule architecture:
     resources:
         mem_mb=memory("architecture"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("architecture"),
     params:
         *made_with("architecture"),
         options=options("architecture"),
-        device=device,
+        device=device("architecture"),
     message:
         "architecture {wildcards.dataset} {wildcards.architecture}"
     shell:

@@ -16,12 +16,12 @@ rule sgd:
     resources:
         mem_mb=memory("sgd"),
         runtime=minutes(1440),
-        gpu=gpu,
+        gpu=gpu("sgd"),
     params:
         *made_with("sgd"),
         options=options("sgd"),
         checkpoint_minutes=project.checkpoint_minutes,
-        device=device,
+        device=device("sgd"),
     message:
         "sgd {wildcards.dataset} depth{wildcards.depth} seed{wildcards.seed}"
     shell:
@@ -45,11 +45,11 @@ rule descent:
     resources:
         mem_mb=memory("descent"),
         runtime=minutes(240),
-        gpu=gpu,
+        gpu=gpu("descent"),
     params:
         *made_with("descent"),
         options=options("descent"),
-        device=device,
+        device=device("descent"),
     message:
         "descent {wildcards.dataset} width{wildcards.width}"
     shell:
@@ -72,11 +72,11 @@ rule speed:
     resources:
         mem_mb=memory("speed"),
         runtime=minutes(480),
-        gpu=gpu,
+        gpu=gpu("speed"),
     params:
         *made_with("speed"),
         options=options("speed"),
-        device=device,
+        device=device("speed"),
     message:
         "speed {wildcards.dataset} {wildcards.loss} width{wildcards.width}"
     shell:

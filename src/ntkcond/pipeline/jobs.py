@@ -30,8 +30,10 @@ from ntkcond.run.record import (
     texts,
 )
 from ntkcond.settings.fields import Config
+from ntkcond.settings.memory import BY_HALF_FROM
 from ntkcond.settings.step import DataSet, Request
 
+OF_KERNELS = ("kernel", "spectrum", "sweep")
 DRAW = "draw_"  # fig2's drawing is by the rule draw_fig2
 REMEMBERED = Path(".snakemake/ntkcond")  # what one start of Snakemake tells the next
 
@@ -221,6 +223,17 @@ class Jobs:
     def served(self, rule: str) -> list[str]:
         """The data sets for which a computing rule has jobs."""
         return [name for name in self.config.datasets if STEPS[rule].serves(self.data(name))]
+
+    def device(self, rule: str, wildcards: Mapping[str, str]) -> str:
+        """auto, cpu or cuda. With auto, small kernels stay on the CPU, whose cores compute them
+        side by side: one alone leaves most of a GPU idle."""
+        device = self.config.device
+        if device == "auto" and rule in OF_KERNELS:
+            others = {key: value for key, value in wildcards.items() if key != "dataset"}
+            largest = STEPS[rule].largest(self.data(wildcards["dataset"]), **others)
+            if largest is not None and largest < BY_HALF_FROM:
+                return "cpu"
+        return device
 
     def request(self, rule: str, wildcards: Mapping[str, str]) -> Request:
         """What a job of a computing rule requests."""

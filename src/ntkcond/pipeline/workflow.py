@@ -230,8 +230,8 @@ class Workflow:
 
     # How they run. Derived, and so never compared.
 
-    def device(self, wildcards, output) -> str:
-        return self.config.device
+    def device(self, rule: str) -> Callable:
+        return lambda wildcards, output: self.jobs.device(rule, dict(wildcards.items()))
 
     def data_dir(self, wildcards, output) -> str:
         return self.jobs.data_dir
@@ -302,11 +302,15 @@ class Workflow:
     def _request(self, rule: str, wildcards):
         return self.jobs.request(rule, dict(wildcards.items()))
 
-    def gpu(self, wildcards) -> int:
+    def gpu(self, rule: str) -> Callable:
         """Here, a GPU runs one job at a time (profiles/default has one). A cluster is asked for one
         only with device: cuda, because its login node cannot tell what the nodes have."""
-        device = self.config.device
-        return int(device == "cuda" or (device == "auto" and bool(self.cores) and has_gpu()))
+
+        def gpus(wildcards) -> int:
+            device = self.jobs.device(rule, dict(wildcards.items()))
+            return int(device == "cuda" or (device == "auto" and bool(self.cores) and has_gpu()))
+
+        return gpus
 
     # Artefacts.
 

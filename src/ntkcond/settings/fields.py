@@ -241,7 +241,9 @@ class Config(Engine, Experiment):
     """All settings."""
 
     data_dir: str = FOLDER("folder of raw files, to which missing ones are downloaded")
-    device: str = choice("auto", "cpu", "cuda")("`auto` takes a GPU if available, a job at a time")
+    device: str = choice("auto", "cpu", "cuda")(
+        "`auto` takes a GPU if available, a job at a time, but for kernels of at most 2,000 samples"
+    )
     activations: Words = NAMED("activations of kernels, spectra and closest pairs")
     keep_kernels: bool = FLAG("`false` deletes each kernel file after its spectrum is computed")
     datasets: Mapping[str, Entry] = mapping(
