@@ -242,6 +242,9 @@ class Config(Engine, Experiment):
 
     data_dir: str = FOLDER("folder of raw files, to which missing ones are downloaded")
     device: str = choice("auto", "cpu", "cuda")("`auto` takes a GPU if available, a job at a time")
+    own_activations: Mapping[str, str] = mapping(
+        OWN, PYTHON, "names and Python files, as {silu: silu.py}"
+    )("more: a name and a [Python file](../docs/extending.md#an-activation-of-your-own-one-file)")
     activations: Words = NAMED("activations of kernels, spectra and closest pairs")
     keep_kernels: bool = FLAG("`false` deletes each kernel file after its spectrum is computed")
     datasets: Mapping[str, Entry] = mapping(
