@@ -255,7 +255,7 @@ def kernels() -> Iterator[Row]:
 
 
 def ntk(gradients: GradientMap, x: Array, tile: int | None) -> Array:
-    return empirical_ntk(gradients(x), tile)
+    return empirical_ntk(gradients(x), tile=tile)
 
 
 def spectra() -> Iterator[Row]:

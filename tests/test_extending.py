@@ -10,8 +10,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pandas as pd
+import torch
 import yaml
 
+from ntkcond.settings import own_activations
 from workflow import ROOT, SMALL, planned, snakemake, write_config
 
 BLOCK = re.compile(
@@ -69,9 +71,21 @@ def test_a_data_set(project):
 
 
 def test_an_activation(project):
-    assert len(follow(project, "An activation")) == 1
-    write_config(project, {**SMALL, "activations": ["silu"]})
-    target = "results/kernels/digits_unit/silu/depth1.h5"
+    """Its slope is autograd's; an edit of its file re-runs its jobs and no others."""
+    assert follow(project, "An activation of your own") == {"silu.py"}
+    z = torch.linspace(-9, 9, 1001, dtype=torch.float64, requires_grad=True)
+    value, silu = torch.nn.functional.silu(z), own_activations.of_file(project / "silu.py")
+    (slope,) = torch.autograd.grad(value.sum(), z)
+    for ours, autograd in ((silu.value(z), value), (silu.slope(z), slope)):
+        np.testing.assert_allclose(ours.detach(), autograd.detach(), rtol=1e-13, atol=1e-15)
+    own = {"silu": "silu.py"}
+    write_config(project, {**SMALL, "own_activations": own, "activations": ["relu", "silu"]})
+    target, other = (f"results/kernels/digits_unit/{name}/depth1.h5" for name in ("silu", "relu"))
+    snakemake(project, target, other)
+    assert planned(project, target, other) == {}
+    text = (project / "silu.py").read_text("utf-8")
+    (project / "silu.py").write_text(f"{text}# edited\n", "utf-8")
+    assert planned(project, target, other) == {"kernel": 1}
     snakemake(project, target)
     with h5py.File(project / target) as file:
         assert file.attrs["activation"] == "silu"

@@ -103,6 +103,15 @@ def test_every_public_name_is_in_the_reference(pages, site):
     assert {f"ntkcond.{name}" for name in ntkcond.__all__} <= ids
 
 
+def test_the_menu_names_no_two_pages_alike(site):
+    """Verdicts of studies lie below the claims."""
+    menu = (site / "index.html").read_text("utf-8").partition('class="sidebar-tree"')[2]
+    names = re.findall(r'<li class="toctree-l1[^>]*><a[^>]*>(.*?)</a>', menu)
+    assert len(names) == len(set(names)) > 25
+    assert not any("full_size" in name for name in names)
+    assert re.search(r'<li class="toctree-l2"><a[^>]*>full_size</a>', menu)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with chromium(tmp_path_factory.mktemp("downloads")) as chrome:
@@ -129,6 +138,18 @@ def test_pages_fit_and_are_accessible(browser, pages, site, width, scheme, names
             if path.stem in names:
                 assert serious(browser) == [], path
         assert errors(browser) == []
+
+
+def test_lines_of_code_fit_into_their_box(browser, site):
+    show(browser, 1400, "light")
+    too_wide = (
+        "return [...document.querySelectorAll('article pre')].filter("
+        "box => box.scrollWidth > box.clientWidth).map(box => box.textContent)"
+    )
+    with served(site) as address:
+        for page in ("index", "docs/library", "docs/extending"):
+            browser.get(f"{address}/{page}.html")
+            assert browser.execute_script(too_wide) == [], page
 
 
 def test_the_search_finds_what_pages_say(browser, site):

@@ -8,13 +8,13 @@ import csv
 import datetime
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
 import ntkcond
+from ntkcond.artefacts import style
 
 HERE = Path(__file__).parents[1]
 STEPS = 300
@@ -75,20 +75,23 @@ def main() -> dict[str, float]:
     return numbers
 
 
+@style.look()
 def draw(x: torch.Tensor, spectra: dict, pairs: dict) -> None:
-    figure, panels = plt.subplot_mosaic(
-        [["spectrum", "first", "second"]], figsize=(7, 2.4), width_ratios=[2, 1, 1],
-        layout="constrained",
-    )  # fmt: skip
-    for (state, eigenvalues), look in zip(spectra.items(), ("-", "--"), strict=True):
-        panels["spectrum"].semilogy(eigenvalues, look, color="#0072B2", label=f"{state} training")
+    figure = style.figure(height=2.0)
+    panels = figure.subplot_mosaic([["spectrum", "first", "second"]], width_ratios=[2, 1, 1])
+    for (state, eigenvalues), dashes in zip(spectra.items(), ("-", "--"), strict=True):
+        look = {"color": style.COLOURS[0], "linestyle": dashes, "label": f"{state} training"}
+        panels["spectrum"].semilogy(range(1, len(eigenvalues) + 1), eigenvalues, **look)
     panels["spectrum"].set(xlabel="position, largest first", ylabel=r"eigenvalue $\lambda$")
+    panels["spectrum"].set_title("spectrum of the NTK")
     panels["spectrum"].legend()
     pair = pairs["before"]
     for name, sample in (("first", pair.first), ("second", pair.second)):
         panels[name].imshow(x[sample, 0], cmap="gray_r")
-        panels[name].set(title=f"image {sample}", xticks=[], yticks=[])
-    figure.savefig(HERE / "tutorial.png", dpi=150)
+        panels[name].set(xticks=[], yticks=[])
+        panels[name].spines[:].set_visible(False)
+        panels[name].set_title(f"image {sample}")
+    figure.save(HERE / "tutorial.png")
 
 
 if __name__ == "__main__":

@@ -49,11 +49,13 @@ def add_pages(app: Sphinx, name: str, source: list[str]) -> None:
     folder = Path(app.srcdir)
     claims = [folder / "results/claims.md", *sorted(folder.glob("studies/*/claims.md"))]
     places = [path.relative_to(folder).with_suffix("") for path in claims if path.is_file()]
-    verdicts = [f"Verdicts, {place.parent.name} <{place.as_posix()}>" for place in places]
-    pages = pages.replace("docs/claims\n", "\n".join(["docs/claims", *verdicts, ""]))
+    verdicts = [f"{place.parent.name} <{'/' + place.as_posix()}>" for place in places]
+    below = "\n".join(["```{toctree}", ":hidden:", *verdicts, "```", ""])
     if name == root_doc:
         source[0] += pages
-    elif name not in pages and not source[0].startswith(":orphan:"):
+    elif name == "docs/claims" and verdicts:  # one entry of the menu, that opens
+        source[0] += f"\n{below}"
+    elif name not in pages + below and not source[0].startswith(":orphan:"):
         source[0] = "---\norphan: true\n---\n" + source[0]
 
 

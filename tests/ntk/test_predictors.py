@@ -295,19 +295,28 @@ def test_the_family_of_the_correction_is_all_that_a_column_of_panels_shows():
         assert set(decided) == {row for row, value in expected.items() if value <= 0.05}
 
 
-def test_decided_points_are_filled_and_others_are_not():
+def test_decided_correlations_have_a_coloured_field_and_others_have_not():
     numbers = fig_predictors.table(planted(np.random.default_rng(5), cases=1))
-    panels = fig_predictors.draw(numbers).axes
-    for panel, name in zip(panels, fig_predictors.CORRELATIONS, strict=True):
-        drawn: dict[bool, list[float]] = {True: [], False: []}
-        for line in panel.lines:
-            if line.get_linestyle() == "None" and len(line.get_xdata()):
-                filled = line.get_markerfacecolor() != "white"
-                drawn[filled] += [value for value in line.get_xdata() if np.isfinite(value)]
-        shown = numbers[numbers.shown & numbers[name].notna()]
-        for filled, values in drawn.items():
-            expected = shown.loc[shown[f"{name}_decided"] == filled, name]
-            assert sorted(values) == pytest.approx(sorted(expected))
+    shown, drawn = numbers[numbers.shown], {True: [], False: []}
+    for panel in fig_predictors.draw(numbers).axes:
+        fields = {(p.get_x() + 0.48, p.get_y() + 0.46) for p in panel.patches}
+        for text in panel.texts:
+            if text.get_position()[1] < 1 and text.get_rotation() == 0:
+                drawn[tuple(np.round(text.get_position())) in {*map(_rounded, fields)}].append(
+                    float(text.get_text().replace("−", "-"))
+                )
+    for decided, values in drawn.items():
+        expected = [
+            rho
+            for name in fig_predictors.CORRELATIONS
+            for rho in shown.loc[shown[f"{name}_decided"] == decided, name].dropna()
+        ]
+        assert len(expected) > 5
+        assert sorted(values) == pytest.approx(sorted(expected), abs=0.006)
+
+
+def _rounded(place: tuple[float, float]) -> tuple[float, ...]:
+    return tuple(np.round(place))
 
 
 def test_three_activations_have_no_order():

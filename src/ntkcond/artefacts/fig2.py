@@ -10,7 +10,6 @@ from matplotlib.lines import Line2D
 from ntkcond.artefacts import conditions, interval, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.kappa import kappa_columns
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 
 SPEC = Spec(
@@ -121,7 +120,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 sweep_panels.draw_in_band(band, lane, curve.depth[curve.singular > 0], look)
         _finish(angles, kappas, band, some)
         if len(rows) > 1 or some.activation.nunique() > 2:
-            sets = ", ".join(map(title, some.dataset.unique()))
+            sets = ", ".join(map(conditions.title, some.dataset.unique()))
             angles.set_title(f"{sets}: separation")
             band.set_title("conditioning")
     entries = _entries(numbers, looks)
@@ -184,7 +183,9 @@ def _entries(numbers: pd.DataFrame, looks: dict) -> list[tuple[Line2D, str]]:
         marker.set_markerfacecolor(marker.get_color())
         if not by_activation:
             width = f", $m$ = {row.width}" if numbers.width.nunique() > 1 else ""
-            entries.append((marker, f"{title(row.dataset)}, {row.samples:,} samples{width}"))
+            entries.append(
+                (marker, f"{conditions.title(row.dataset)}, {row.samples:,} samples{width}")
+            )
     for row in numbers.drop_duplicates("activation").itertuples():
         look = looks[row.dataset, row.activation]
         if not by_activation:
@@ -198,10 +199,9 @@ def _reasons(numbers: pd.DataFrame) -> Iterator[str]:
     for row in numbers.drop_duplicates("dataset").itertuples():
         if row.duplicate_rows > 0 or row.zero_rows > 0:
             yield (
-                f"{title(row.dataset)}: of {row.samples:,} samples {row.duplicate_rows:.0f} repeat"
-                f" another, {row.zero_rows:.0f} are zero: left out of (a); a block with such"
-                r" samples has a singular NTK, $\kappa = \infty$;"
-                " distinct: true leaves them out of both"
+                f"{conditions.title(row.dataset)}: of {row.samples:,} samples"
+                f" {row.duplicate_rows:.0f} repeat another, {row.zero_rows:.0f} are zero: left out"
+                r" of (a); a block with such samples has a singular NTK, $\kappa = \infty$"
             )
     linear = (numbers.activation == "linear") | (numbers.depth == 0)
     if (numbers.singular[linear] > 0).any():
@@ -209,4 +209,4 @@ def _reasons(numbers: pd.DataFrame) -> Iterator[str]:
     known = numbers.infinite_min_angle_deg.notna().groupby(numbers.activation, sort=False).any()
     if known.any() and not known.all():
         names = ", ".join(ACTIVATIONS[name].title for name in known.index[~known])
-        yield rf"$m \to \infty$ for {names}: known for inputs of norm 1 (unit_norm: true) only"
+        yield rf"$m \to \infty$ for {names}: known for inputs of norm 1 only"

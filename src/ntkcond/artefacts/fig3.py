@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from ntkcond.artefacts import best_rate, style
+from ntkcond.artefacts import best_rate, conditions, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.progress import log
 from ntkcond.training.learning_rates import CURVE, best_rates, runs_at
@@ -153,7 +152,7 @@ def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
             axes.plot(epoch.iloc[-1], curve.train_loss_mean.iloc[-1], "o", markersize=4, **look)
         axes.fill_between(epoch, low, high, alpha=0.15, linewidth=0, **look)
     row = numbers.iloc[0]
-    axes.set_title(f"{title(row.dataset)}\n{row.samples:,} samples")
+    axes.set_title(f"{conditions.title(row.dataset)}\n{row.samples:,} samples")
     axes.set_xlabel("epoch")
     style.plain_log(axes)
     axes.set_xscale("log")
@@ -188,7 +187,9 @@ def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> Axes:
     axes.set(xlim=(-0.5, max(len(colours), 6) - 0.5), ylim=(-0.6, top + 0.6))
     axes.set_axis_off()
     small = {"fontsize": 7, "va": "center"}
-    for position, name in enumerate(["depth $L$", *(rf"$\eta$, {title(d)}" for d in datasets)]):
+    for position, name in enumerate(
+        ["depth $L$", *(rf"$\eta$, {conditions.title(d)}" for d in datasets)]
+    ):
         axes.text(-0.75, top - position, name, ha="right", **small)
     for column, (depth, colour) in enumerate(colours.items()):
         axes.plot([column - 0.36, column - 0.14], [top] * 2, color=colour, linewidth=2)
@@ -206,14 +207,15 @@ def _note(numbers: pd.DataFrame) -> list[str]:
     activations = " or ".join(ACTIVATIONS[name].title for name in numbers.activation.unique())
     seeds = "one seed"
     if (numbers.seeds > 1).any():
-        seeds = f"mean over {values('seeds')} seeds; shade: all of them"
+        seeds = f"mean over {values('seeds')} seeds; shade: their range"
     conventions = numbers.groupby("convention", sort=False).dataset.unique()
     several = len(conventions) > 1
     lines = [
         f"{activations}, $m$ = {values('width')}, plain SGD, batch {values('batch')}."
         f" Line: {seeds}.",
         *(
-            (f"{', '.join(map(title, datasets))}: " if several else "") + SCALES[convention]
+            (f"{', '.join(map(conditions.title, datasets))}: " if several else "")
+            + SCALES[convention]
             for convention, datasets in conventions.items()
         ),
         _rates(numbers),

@@ -21,8 +21,10 @@ available activation; thin lines: infinite width.
 
 **The paper** mentions such an experiment in its ICLR submission (Appendix F, not in our copies):
 tanh lowers κ, sigmoid raises it, and depth amplifies both. That holds here, but that sigmoid's κ is
-still below that of the inputs after one and two layers. ReLU² follows its infinite width for a few
-layers only: each layer squares its size, and so the fluctuations of a finite width.
+still below that of the inputs after one and two layers. **ReLU²** follows its infinite width for
+two layers only. Each layer squares its size, and so the fluctuations of a finite width: at m = 512
+κ on the digits rises from 700 at L = 3 to 10⁶ at L = 5, while at infinite width it falls from 250
+to 60. From L = 6 on there are lower bounds alone.
 """,
 )
 

@@ -10,7 +10,6 @@ from scipy.stats import t
 
 from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 
 SPEC = Spec(
     title="Change of κ with each layer, many initialisations",
@@ -155,7 +154,10 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for axes in (left, right):
         style.depth_axis(axes, numbers.depth)
     keys = [
-        (Line2D([], [], linestyle="none", **look), "mean" if name == ALL else title(name))
+        (
+            Line2D([], [], linestyle="none", **look),
+            "mean" if name == ALL else conditions.title(name),
+        )
         for name, look in looks.items()
         if name in set(numbers.dataset)
     ]

@@ -13,7 +13,6 @@ import pandas as pd
 
 from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -28,9 +27,9 @@ samples; y is 1 where the label is above the median (at it, if that is the large
 Dashed: the bound (1 − η λ\ :sub:`min`)ᵗ, with the NTK at initialisation. Dotted: what this NTK
 predicts, were it constant, ‖rₜ‖² = Σᵢ (1 − η λᵢ)²ᵗ (uᵢᵀ r₀)² over its eigenvalues and eigenvectors.
 **Left**: one learning rate η for all depths, 1 over their largest λ\ :sub:`max`. **Right**: η =
-1/λ\ :sub:`max` for each depth, where the bound is (1 − 1/κ)ᵗ. A depth has no bound if one of its
-NTKs is singular, as of repeated samples, or has a λ\ :sub:`min` that is lost in rounding; the
-figure names such depths.
+1/λ\ :sub:`max` for each depth, where the bound is (1 − 1/κ)ᵗ. A bound that stays near 1 in all
+steps is not drawn. A depth has no bound if one of its NTKs is singular, as of repeated samples, or
+has a λ\ :sub:`min` that is lost in rounding. The figure names these depths.
 
 **The paper** (§6) infers from its smaller κ that a deeper network descends faster, and shows
 training curves at learning rates found by a grid. This figure tests the two assumptions of that
@@ -48,6 +47,12 @@ resolved; unresolved (kappa is a lower bound); or singular (kappa is ∞).
 POINTS = 120
 FLOOR = 1e-12  # of the relative residual: below, rounding stops its fall, at about 1e-15
 VERDICTS = ("resolved", "unresolved", "singular")  # the worst last: a mean of κ with ∞ is ∞
+INFORMS = 0.9  # a bound that is nowhere below this is told in words
+WORDS = {  # of depths without a dashed line
+    "resolved": rf"bound at $L$ = {{}}: above {INFORMS:g} to the end",
+    "unresolved": r"no bound at $L$ = {}: $\lambda_\mathrm{{min}}$ is lost in rounding",
+    "singular": r"no bound at $L$ = {}: $\kappa = \infty$",
+}
 TITLES = {
     "common": r"one $\eta$ for all depths",
     "own": r"$\eta = 1/\lambda_\mathrm{max}$ for each depth",
@@ -118,7 +123,8 @@ def _geometric_mean(values: np.ndarray) -> float:
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of two panels for each data set; darker with depth, dashed: the bound where known."""
+    """A row of two panels for each data set; darker with depth, dashed: the bound where it says
+    something."""
     datasets = numbers.groupby("dataset", sort=False)
     figure = style.figure(height=2.4 * len(datasets))
     panels = figure.subplots(len(datasets), len(TITLES), squeeze=False, sharey="row")
@@ -130,13 +136,12 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 axes.plot(curve.step, curve.residual, color=colour, label=f"$L$ = {depth}")
                 constant = {"linestyle": ":", "label": "dotted: were the NTK constant"}
                 axes.plot(curve.step, curve.linearised, color=colour, linewidth=0.8, **constant)
-                curve = curve[curve.verdict == "resolved"]
-                if len(curve):
+                if _informs(curve):
                     bound = {"linestyle": "--", "label": r"dashed: bound by $\kappa$"}
                     axes.plot(curve.step, curve.bound, color=colour, linewidth=0.8, **bound)
             axes.set_yscale("log")
             axes.set_ylim(max(1e-4, 0.5 * curves.residual.min()), 1.3)
-            axes.set_title(f"{title(dataset)}, {words}" if axes is row[0] else words)
+            axes.set_title(f"{conditions.title(dataset)}, {words}" if axes is row[0] else words)
             axes.set_xlabel("steps of gradient descent")
             place = {"x": 0.03, "y": 0.04, "transform": axes.transAxes, "fontsize": 7}
             axes.text(s=_without_bound(curves), color=style.GREY, **place)
@@ -145,18 +150,15 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     return figure
 
 
+def _informs(curve: pd.DataFrame) -> bool:
+    """Whether the bound by κ is known, and leaves the line at 1 in these steps."""
+    return bool((curve.verdict == "resolved").all() and (curve.bound < INFORMS).any())
+
+
 def _without_bound(curves: pd.DataFrame) -> str:
-    """A line for each verdict that leaves depths without a bound: their names, and why."""
-    reasons = {
-        "singular": r"$\kappa = \infty$",
-        "unresolved": r"$\lambda_\mathrm{min}$ is lost in rounding",
-    }
-    depths = {
-        verdict: ", ".join(str(depth) for depth in curves.depth[curves.verdict == verdict].unique())
-        for verdict in reasons
-    }
-    return "\n".join(
-        f"no bound at $L$ = {depths[verdict]}: {reason}"
-        for verdict, reason in reasons.items()
-        if depths[verdict]
-    )
+    """A line for each reason that leaves depths without a dashed line: their names, and why."""
+    depths: dict[str, list[str]] = {}
+    for depth, curve in curves.groupby("depth"):
+        if not _informs(curve):
+            depths.setdefault(curve.verdict.iloc[0], []).append(str(depth))
+    return "\n".join(WORDS[verdict].format(", ".join(some)) for verdict, some in depths.items())

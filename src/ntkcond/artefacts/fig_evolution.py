@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 
 from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -137,7 +136,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
         at_end = rows[rows.step == rows.step.max()]
         _row(above, of_steps, "step", ABOVE, colours)
         _row(below, at_end, "width", BELOW, colours)
-        above[0].set_title(f"{title(dataset)}, $m$ = {of_steps.width.iloc[0]}")
+        above[0].set_title(f"{conditions.title(dataset)}, $m$ = {of_steps.width.iloc[0]}")
         below[0].set_title(f"after {rows.step.max()} steps")
     figure.key(about=conditions.in_words(numbers, "square loss", EXPLAINED))
     return figure

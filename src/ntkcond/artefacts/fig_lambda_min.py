@@ -8,7 +8,6 @@ import pandas as pd
 
 from ntkcond.artefacts import conditions, interval, style, sweep_curves
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 
 SPEC = Spec(
     title="λ_min at finite width against m/n",
@@ -63,7 +62,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     panels = figure.subplots(len(names), len(depths), sharex=True, sharey=True, squeeze=False)
     colours = style.depth_colours_of(numbers.n)
     for row, name in zip(panels, names, strict=True):
-        row[0].set_ylabel(f"{title(name)}\n" r"$\lambda_{\min}(m)\,/\,\lambda_{\min}(\infty)$")
+        row[0].set_ylabel(
+            f"{conditions.title(name)}\n" r"$\lambda_{\min}(m)\,/\,\lambda_{\min}(\infty)$"
+        )
         for axes, depth in zip(row, depths, strict=True):
             some = numbers[(numbers.dataset == name) & (numbers.depth == depth)]
             for n, curve in some.sort_values("width").groupby("n"):

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 
 from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.rank_correlation import adjusted, bootstrap_interval, rank_correlation
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 
 SPEC = Spec(
@@ -20,16 +21,16 @@ SPEC = Spec(
     caption="""
 Spearman's rank correlation ρ of measures of a network at initialisation with the epochs that SGD
 takes to a training loss, over the networks of ``fig_speed``: depths, widths and activations. ρ = 1:
-the larger the measure, the slower; −1: the faster. A colour for all networks and one for those of
-each activation; the loss to reach is the lowest that at least half of these networks reach, and
-those that do not count as slower than all others. **Left**: ρ. Bars: 95 % bootstrap intervals over
-networks (percentiles of 1,000 samples with replacement), not corrected for their number.
-**Middle**: the partial rank correlation given depth and width, for what a measure says beyond them.
-**Right**: of all networks, given the activation, for what a measure says beyond it.
+the larger the measure, the slower; −1: the faster. Tables for all networks and for those of each
+activation, a row for each data set and loss function. The loss to reach is the lowest that at least
+half of these networks reach; those that do not count as slower than all others. **Left**: ρ; its
+95 % bootstrap interval over networks (percentiles of 1,000 samples with replacement) is in the CSV.
+**Right**, and the last table: the partial rank correlation given depth and width, or given the
+activation, for what a measure says beyond these.
 
-**Filled** points are decided, **hollow** ones are not: p ≤ 0.05 in a permutation test (two-sided,
+A **coloured** field is decided, a grey number is not: p ≤ 0.05 in a permutation test (two-sided,
 9,999 permutations; partial: of residuals, Freedman and Lane 1983), with the correction of Benjamini
-and Hochberg for all points of a column of panels. At most 5 % of the filled points of a column are
+and Hochberg for all of one kind of correlation. At most 5 % of the coloured fields of a kind are
 expected to be false.
 
 - *activation* is the bare label: the second activation of the config, linear say, above the first,
@@ -60,11 +61,14 @@ MEASURES = {
     "predicted_steps": "predicted steps",
     "alignment": "alignment",
 }
-CORRELATIONS = {  # each a column of panels, and a family of tests
+CORRELATIONS = {  # each a family of tests
     "rho": "",
     "given_size": ", given $L$ and $m$",
     "given_activation": ", given the activation",
 }
+ORDER = list(MEASURES)
+LOSSES = {"cross_entropy": "cross entropy", "square": "square loss"}
+COLOURS = colormaps["RdBu_r"]  # from −1 to 1
 LEVEL = 0.05  # expected share of false ones among those decided
 FEWEST = 5  # networks in a correlation
 CASE = ["dataset", "loss", "threshold"]
@@ -140,74 +144,69 @@ def correlations(
 
 @style.look()
 def draw(numbers: pd.DataFrame) -> style.Picture:
-    """A row of panels for each data set and loss function, a panel for each correlation."""
-    cases = list(numbers.groupby(["dataset", "loss"], sort=False))
-    groups = list(numbers.group.unique())  # each with its colour in all panels
-    names = [name for name in CORRELATIONS if numbers[name].notna().any()] or ["rho"]
-    figure = style.figure(height=2.8 * len(cases), width=1.4 + 2.1 * len(names))
-    panels = figure.subplots(len(cases), len(names), squeeze=False, sharey=True, sharex=True)
-    for line, ((dataset, loss), rows) in zip(panels, cases, strict=True):
-        shown = rows[rows.shown]
-        losses = {}
-        for i, group in enumerate(groups):
-            points = shown[shown.group == group]
-            if points.empty:
-                continue
-            losses[group] = f"{points.threshold.iloc[0]:g}"
-            look = style.look_of(i)
-            for axes, name in zip(line, names, strict=True):
-                _points(axes, points, name, 0.25 * (i - 1), look)
-        title_of_row = f"{title(dataset)}, {loss.replace('_', ' ')} loss"
-        if losses:
-            to = {_name(group, short=True): value for group, value in losses.items()}
-            title_of_row += f", to {', '.join(f'{value} ({name})' for name, value in to.items())}"
-        line[0].set_title(title_of_row)
-        line[0].set_yticks(range(len(MEASURES)), MEASURES.values())
-        line[0].set(ylim=(len(MEASURES) - 0.5, -0.5), xlim=(-1.05, 1.05))
-        if shown.empty:
-            words = "reached by fewer than half of the networks"
-            line[0].text(0.5, 0.5, words, ha="center", transform=line[0].transAxes, fontsize=6)
-        for axes in line:
-            axes.axvline(0, color=style.GREY, linewidth=0.8)
-    for axes, name in zip(panels[-1], names, strict=True):
-        axes.set_xlabel(rf"$\rho$ with the epochs{CORRELATIONS[name]}")
-    figure.key(*_entries(groups), about=_about(numbers))
+    """Tables of ρ: a row for each data set and loss function, a column for each measure. A pair of
+    tables for each group of networks: ρ, and given depth and width; below, given the activation."""
+    shown = numbers[numbers.shown]
+    groups = [(group, shown[shown.group == group]) for group in numbers.group.unique()]
+    lines = [[("rho", *group), ("given_size", *group)] for group in groups]
+    lines += [[("given_activation", *group)] for group in groups if group[0] == "all"]
+    heights = [max(1, rows.groupby(CASE).ngroups) for ((_, _, rows), *_) in lines]
+    figure = style.figure(height=0.8 + sum(0.15 * height + 0.27 for height in heights), width=6.6)
+    panels = figure.subplots(len(lines), 2, squeeze=False, height_ratios=heights)
+    for axes in panels[len(groups) :, 1]:
+        axes.remove()
+    for line, tables in zip(panels, lines, strict=True):
+        for axes, (name, group, rows) in zip(line, tables, strict=False):
+            _table(axes, rows, name)
+            axes.set_title(f"{_name(group)}: $\\rho${CORRELATIONS[name]}", fontsize=7)
+        line[0].tick_params(labelleft=True)
+    panels[-1, 0].set_xticks(range(len(ORDER)), MEASURES.values(), rotation=90, fontsize=6)
+    beside = panels[len(groups) - 1, 1]  # its names hang beside the last table
+    for i, words in enumerate(MEASURES.values()):
+        place = {"xy": (i, beside.get_ylim()[0]), "xytext": (0, -4), "textcoords": "offset points"}
+        look = {"rotation": 90, "ha": "center", "va": "top", "fontsize": 6}
+        beside.annotate(words, **place, **look).set_in_layout(len(lines) == len(groups))
+    figure.key(*_entries(), about=_about(numbers))
     return figure
 
 
-def _name(group: str, short: bool = False) -> str:
-    if group == "all":
-        return "all" if short else "all networks"
-    return ACTIVATIONS[group].title
+def _name(group: str) -> str:
+    return "all networks" if group == "all" else ACTIVATIONS[group].title
 
 
-def _points(axes: Axes, points: pd.DataFrame, name: str, shift: float, look: dict) -> None:
-    """Filled if decided; with the interval of ρ."""
-    places = points.measure.map(list(MEASURES).index) + shift
-    if name == "rho":
-        bar = {"color": look["color"], "label": r"bar: 95 % interval of $\rho$"}
-        axes.hlines(places, points.rho_low, points.rho_high, linewidth=0.8, **bar)
-    for decided, fill in ((True, look["color"]), (False, "white")):
-        chosen = points[f"{name}_decided"] == decided
-        axes.plot(
-            points[name][chosen], places[chosen], linestyle="none", markerfacecolor=fill,
-            markeredgewidth=0.8, zorder=3, **look,
-        )  # fmt: skip
+def _table(axes: Axes, rows: pd.DataFrame, name: str) -> None:
+    """ρ of each case and measure, on a coloured field if it is decided."""
+    cases = list(rows.groupby(CASE, sort=False).groups)
+    words = [f"{conditions.title(d)}, {LOSSES[loss]}, {to:g}" for d, loss, to in cases]
+    axes.set(xlim=(-0.5, len(ORDER) - 0.5), ylim=(max(1, len(cases)) - 0.5, -0.5), xticks=[])
+    axes.set_yticks(range(len(cases)), words, fontsize=6)
+    axes.tick_params(length=0, labelleft=False)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    if not cases:
+        axes.text(0, 0, "reached by fewer than half of the networks", va="center", fontsize=6)
+    for row in rows.itertuples():
+        rho, decided = getattr(row, name), getattr(row, f"{name}_decided")
+        if np.isfinite(rho):
+            x, y = ORDER.index(row.measure), cases.index((row.dataset, row.loss, row.threshold))
+            look = {"ha": "center", "va": "center_baseline", "fontsize": 5.5, "color": style.GREY}
+            if decided:
+                colour = COLOURS(0.5 + rho / 2)
+                axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, color=colour, lw=0))
+                look["color"] = "white" if abs(rho) > 0.6 else "black"
+            axes.text(x, y, f"{rho:.2f}".replace("-", "−").replace("0.", "."), **look)
 
 
 def _about(numbers: pd.DataFrame) -> str:
     words = conditions.in_words(
         numbers, f"{style.span(numbers.networks)} networks in a correlation"
     )
-    decided = f"Decided: p ≤ {LEVEL:g} after the correction for all points of a column."
-    return rf"$\rho$: Spearman's rank correlation. {words} {decided}"
+    decided = f"Decided: p ≤ {LEVEL:g} after the correction for all of one kind of correlation."
+    to = "Left: data set, loss function, training loss to reach."
+    return rf"$\rho$: Spearman's rank correlation with the epochs. {words} {to} {decided}"
 
 
-def _entries(groups: list[str]) -> Iterator[tuple[Line2D, str]]:
-    looks = {"linestyle": "none"}
-    for i, group in enumerate(groups):
-        look = {**style.look_of(i), **looks}
-        yield Line2D([], [], **look), _name(group)
-    for words, fill in (("filled: decided", style.GREY), ("hollow: not decided", "white")):
-        look = {"color": style.GREY, "marker": "o", "markerfacecolor": fill, **looks}
-        yield Line2D([], [], **look), words
+def _entries() -> Iterator[tuple[Artist, str]]:
+    for rho, words in ((0.7, "decided, larger is slower"), (-0.7, "decided, larger is faster")):
+        yield Patch(color=COLOURS(0.5 + rho / 2)), words
+    yield Patch(color="white"), "grey number without a field: not decided"

@@ -7,7 +7,6 @@ import pandas as pd
 
 from ntkcond.artefacts import conditions, style, sweep_curves, sweep_panels
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 
 SPEC = Spec(
     title="Samples, κ against n",
@@ -40,7 +39,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
             curve = rows[rows.depth == depth].sort_values("n")
             look = {"color": colour, "marker": "o", "label": f"$L$ = {depth}"}
             sweep_panels.draw_kappa(axes, "n", curve, look)
-        axes.set_title(title(dataset))
+        axes.set_title(conditions.title(dataset))
         axes.set_xlabel("samples in one NTK, $n$")
         sweep_panels.log_decades(axes, rows[["kappa_median", "kappa_lower_bound"]])
         style.sizes_axis(axes, rows.n)

@@ -8,7 +8,6 @@ import pandas as pd
 
 from ntkcond.artefacts import conditions, interval, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -102,9 +101,9 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
                 )
                 low, high = curve[f"{name}_low"], curve[f"{name}_high"]
                 style.shade(axes, curve.position, low, high, colour, SHADE)
-        left.set_title(title(dataset))
-        left.set(yscale="log", ylabel=r"eigenvalue, relative to tr $K/n$")
-        middle.set(ylabel="share of the labels in the first $k$", ylim=(0, 1.02))
+        left.set_title(conditions.title(dataset))
+        left.set(yscale="log", ylabel=r"eigenvalue / (tr $K/n$)")
+        middle.set(ylabel="labels in the first $k$", ylim=(0, 1.02))
         for axes in (left, middle):
             axes.set(xscale="log", xlabel="position of the eigenvalue, $k$")
         of_depth = rows.drop_duplicates("depth")

@@ -13,7 +13,6 @@ from matplotlib.markers import CARETDOWNBASE, CARETUPBASE
 
 from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.files import read_hdf5
 
@@ -135,7 +134,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     for line, (dataset, of_dataset) in zip(panels, datasets, strict=True):
         for axes, loss in zip(line, losses, strict=True):
             rows = of_dataset[(of_dataset.loss == loss) & of_dataset.shown]
-            axes.set_title(f"{title(dataset)}, {loss.replace('_', ' ')} loss")
+            axes.set_title(f"{conditions.title(dataset)}, {loss.replace('_', ' ')} loss")
             n = of_dataset.n.iloc[0]
             axes.set_xlabel(rf"$\kappa$ at initialisation, of $n$ = {n:,} samples")
             if rows.empty:

@@ -9,7 +9,6 @@ from matplotlib.lines import Line2D
 
 from ntkcond.artefacts import conditions, style
 from ntkcond.artefacts.spec import Spec
-from ntkcond.datasets.registry import title
 from ntkcond.run.files import read_hdf5
 
 SPEC = Spec(
@@ -84,7 +83,7 @@ def draw(numbers: pd.DataFrame) -> style.Picture:
     keys = [
         (
             Line2D([], [], marker="o", color=style.look_of(i)["color"], **looks),
-            title(name),
+            conditions.title(name),
         )
         for i, name in enumerate(names)
     ]

@@ -25,9 +25,9 @@ SPEC = Spec(
 of n samples, against n, for the data sets of figure 2 that are the first n samples of one source
 (speech: normalised over its n frames); a colour for each depth. ReLU: filled, solid; linear:
 hollow, dashed; thin lines: infinite width.
-It is meant for ``block: all`` (studies/whole): φ is among all samples of a set. Marks are means
-over initialisations. A bar is the interval that the bounds on the errors of λ_min leave for κ of
-all initialisations; a triangle is a lower bound. κ = ∞ has a band of its own: a linear NTK of more
+With ``block: all``, as in studies/whole, φ is among all samples of a set. Marks are means over
+initialisations. A bar is the interval that the bounds on the errors of λ_min leave for κ of all
+initialisations; a triangle is a lower bound. κ = ∞ has a band of its own: a linear NTK of more
 samples than features is singular. L = 0, the linear model, is drawn once.
 
 **The paper** does not say n of its κ (its authors' scripts have 512) and has no NTK of a whole data

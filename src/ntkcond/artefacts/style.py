@@ -30,6 +30,7 @@ MARKERS = ("o", "s", "D", "v", "P", "X", "*", "<")  # the upright triangle is a 
 GREY = "0.45"
 IN_GREY = {"color": GREY, "marker": "o"}  # the look of what is the same for all curves
 IN_BAND = "0.95"  # the grey of a band for what has no place on the axis
+SHADE = "shade: "  # begins the legend's words for a shade
 BOUND = {"linestyle": "none", "marker": "^", "markerfacecolor": "white", "markersize": 4.5}
 
 SETTINGS = {
@@ -72,8 +73,8 @@ class Picture(Figure):
     def key(self, *entries: tuple[Artist, str], about: str = "") -> None:
         """The legend, below all panels: `about` in small grey words; entries; and then all that
         panels have with a label, in grey where curves of several colours share it. What shades,
-        bars and other marks mean has a colon, and columns of its own. As few lines as fit. The
-        figure becomes taller by its height."""
+        bars and other marks mean has a colon, and columns of its own; two shades share an entry. As
+        few lines as fit. The figure becomes taller by its height."""
         named = {label: artist for artist, label in entries}
         for artist, label in self._labelled():
             named.setdefault(label, artist)
@@ -97,9 +98,14 @@ class Picture(Figure):
         for axes in self.axes:
             for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 artists.setdefault(label, []).append(artist)
+        shades = [label for label in artists if label.startswith(SHADE)]
         for label, some in artists.items():
             colours = {mpl.colors.to_hex(colour_of(artist)) for artist in some}
-            yield _entry(some[0], GREY if len(colours) > 1 else colour_of(some[0])), label
+            entry = _entry(some[0], GREY if len(colours) > 1 else colour_of(some[0]))
+            if any(artist.get_linestyle() != some[0].get_linestyle() for artist in some):
+                entry.set_linestyle("-")  # the dashes are those of one activation
+            all_shades = SHADE + "; ".join(name.removeprefix(SHADE) for name in shades)
+            yield entry, all_shades if label in shades else label
 
     def _wrapped(self, words: str) -> list[str]:
         return textwrap.wrap(words, int(20 * self.get_figwidth()))

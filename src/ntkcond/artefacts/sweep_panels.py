@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ntkcond.artefacts import style
-from ntkcond.datasets.registry import title
+from ntkcond.artefacts import conditions, style
 
 DASHES = {"relu": "-", "linear": (0, (3.5, 1.6))}
 LIMIT = r"thin line: $m \to \infty$"
 LOWER = r"triangle: lower bound on $\kappa$"
 SPREAD = r"shade: middle 68 % of $\kappa$"
 BAND = r"$\kappa = \infty$, a singular NTK"
-ANGLES = r"shade: 95 % interval of mean min $\phi$"
+ANGLES = r"shade: 95 % CI of mean min $\phi$"
 TWO = r"short lines: min $\phi$ of each initialisation"
 
 
@@ -60,7 +59,9 @@ def draw_rows(
     panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True)
     for (left, right), (dataset, rows) in zip(panels, datasets, strict=True):
         draw(left, right, rows)
-        name_pair(left, right, title(dataset), rf"$\kappa$ of $n$ = {rows.n.iloc[0]:,} samples")
+        name_pair(
+            left, right, conditions.title(dataset), rf"$\kappa$ of $n$ = {rows.n.iloc[0]:,} samples"
+        )
         log_decades(right, rows[["kappa_median", "kappa_lower_bound"]])
     return figure, panels
 

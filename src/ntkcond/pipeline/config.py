@@ -18,6 +18,7 @@ from ntkcond.datasets.registry import CUSTOM, SOURCES
 from ntkcond.datasets.speech import corpus
 from ntkcond.datasets.speech.subsets import SUBSETS
 from ntkcond.run.errors import UserError
+from ntkcond.settings import own_activations
 from ntkcond.settings.fields import (
     DATASET,
     Config,
@@ -36,6 +37,7 @@ from ntkcond.steps.corpus import folder
 from ntkcond.steps.scalapack_spectrum import require_ranks
 
 CONFIG = record(Config)
+OWN_ACTIVATIONS = Config.__dataclass_fields__["own_activations"].metadata["kind"]
 OF_FRAMES = ("mel", "splice", "features")
 SWITCHES = ("unit_norm", "distinct")  # of a data set: true, or as if not given
 # Text that may look like a number, a date or a truth value in YAML.
@@ -74,6 +76,7 @@ def _with_sizes(config: Config) -> Config:
 def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
     """`typed`, and what depends on data sets and files. start: folder of relative paths. scan:
     whether to read the folders of corpora."""
+    register_own(raw.get("own_activations"), start)
     config = typed(raw)
     for name in config.datasets:
         _check_dataset(config, name)
@@ -103,6 +106,14 @@ def check(raw: dict, start: Path | str, scan: bool = True) -> Config:
             if not SOURCES[source_of(config, name)].labels:
                 raise UserError(f"figures.{figure}: {name} has no labels to learn. Remove {name}")
     return config
+
+
+def register_own(files: object, start: Path | str) -> None:
+    """The user's activations, before their names are checked. files: as the config has them."""
+    named = OWN_ACTIVATIONS.check(files or {}, "own_activations")
+    for name, file in named.items():
+        _check_file(f"own_activations.{name}", file, start)
+    own_activations.register({name: resolved(file, start) for name, file in named.items()})
 
 
 def complete(config: dict, from_default: bool = False) -> None:

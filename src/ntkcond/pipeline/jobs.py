@@ -29,6 +29,7 @@ from ntkcond.run.record import (
     short_digest,
     texts,
 )
+from ntkcond.settings import own_activations
 from ntkcond.settings.fields import Config
 from ntkcond.settings.memory import BY_HALF_FROM
 from ntkcond.settings.step import DataSet, Request
@@ -92,15 +93,14 @@ class Jobs:
         """Digests of files from outside, and the state of a folder: Snakemake looks at them only if
         their dates are newer than that of the result, and a copy may well be older. Not of raw
         files, whose checksums are published."""
-        if rule not in STEPS:
-            return {}
         files = {}
-        for path in self.files(rule, wildcards).values():
+        given = self.files(rule, wildcards) if rule in STEPS else {}
+        for path in [*given.values(), *self.own_activations(rule, wildcards).values()]:
             try:
                 files[input_name(path)] = self.sha256_of(path)[:32]
             except OSError as error:
                 raise UserError(f"{path}: {error.strerror}. Correct its path") from None
-        if folder := STEPS[rule].folder:
+        if rule in STEPS and (folder := STEPS[rule].folder):
             place = Path(self.data_dir, folder(self.data(wildcards["dataset"])))
             if place.exists():
                 files[place.name] = configs.corpus_state(place)
@@ -112,6 +112,19 @@ class Jobs:
         files = STEPS[rule].files(self.data(wildcards["dataset"]), **others)
         return {option: self.in_project(path) for option, path in files.items()}
 
+    def own_activations(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, str]:
+        """The files of the user's activations that it takes, by name: of a computing job those in
+        its settings, of an artefact of jobs all."""
+        own = self.config.own_activations
+        if rule in STEPS:
+            settings = self.settings(rule, wildcards) if own else {}
+            names = {settings.get("activation"), *settings.get("activations", [])}
+        else:
+            spec = SPECS[rule.removeprefix(DRAW)]
+            takes = spec.inputs or any("activations" in at for at in spec.settings.values())
+            names = {*own} if takes else set()
+        return {name: self.in_project(path) for name, path in own.items() if name in names}
+
     def command_line(self, rule: str, wildcards: Mapping[str, str]) -> list[str]:
         """The options of its step but for paths: --width=512, --seeds=1,32."""
 
@@ -119,6 +132,7 @@ class Jobs:
             return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
         words = ["--wildcards", *(f"{key}={value}" for key, value in wildcards.items())]
+        words += own_activations.options(self.own_activations(rule, wildcards))
         for key, value in self.settings(rule, wildcards).items():
             if isinstance(value, dict):
                 words += [

@@ -150,7 +150,8 @@ class Workflow:
         same = {*CODE.texts(*modules_of(rule)), f"format {FORMAT}"}
         names = self.config.datasets
         modules = (modules_of(rule, chosen=STEPS[rule].chosen(self.jobs.data(d))) for d in names)
-        most = max(len({*CODE.texts(*chosen)} - same) for chosen in modules) + len(OWN)
+        files = len(OWN) + len(self.config.own_activations)
+        most = max(len({*CODE.texts(*chosen)} - same) for chosen in modules) + files
 
         def setting(name: str) -> Callable:
             def of_job(wildcards) -> str:

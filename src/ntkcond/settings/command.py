@@ -35,6 +35,7 @@ from ntkcond.run.record import (
     record,
     short_digest,
 )
+from ntkcond.settings import own_activations
 from ntkcond.settings.fields import is_float, kind_of
 from ntkcond.settings.kinds import Kind
 
@@ -161,6 +162,10 @@ def parser(doc: str) -> StepParser:
         metavar="NAME=VALUE",
         help="of the rule, kept in the record",
     )
+    options.add_inputs(
+        own_activations.FLAG.removeprefix("--"), optional=True, action=_Files, type=str,
+        metavar="NAME=FILE", help="an activation of your own",
+    )  # fmt: skip
     return options
 
 
@@ -203,6 +208,15 @@ class _Values(argparse.Action):
         setattr(namespace, self.dest, {**earlier, name: json.loads(text)})
 
 
+class _Files(argparse.Action):
+    """NAME=FILE, each time: a dict of lists of paths."""
+
+    def __call__(self, parser, namespace, values, option=None) -> None:
+        name, _, path = values.partition("=")
+        earlier = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**earlier, name: [Path(path)]})
+
+
 def add_mirrors(options: StepParser) -> None:
     """Addresses of raw files, each for one source of data: --mirror mnist=https://…"""
     options.add_unrecorded(
@@ -229,6 +243,7 @@ def run(
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ntkcond.steps has it meanwhile
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        own_activations.register(own_activations.named_in(sys.argv))  # whose names settings take
         arguments = options.parse_args()
         _end_with_snakemake()
         with _logging_to(arguments.log):

@@ -244,6 +244,9 @@ class Config(Engine, Experiment):
     device: str = choice("auto", "cpu", "cuda")(
         "`auto` takes a GPU if available, a job at a time, but for kernels of at most 2,000 samples"
     )
+    own_activations: Mapping[str, str] = mapping(
+        OWN, PYTHON, "names and Python files, as {silu: silu.py}"
+    )("more: a name and a [Python file](../docs/extending.md#an-activation-of-your-own-one-file)")
     activations: Words = NAMED("activations of kernels, spectra and closest pairs")
     keep_kernels: bool = FLAG("`false` deletes each kernel file after its spectrum is computed")
     datasets: Mapping[str, Entry] = mapping(
