@@ -113,13 +113,16 @@ class Eigendecomposition:
 
     @property
     def condition_number(self) -> float:
-        """κ = λ_max/λ_min: `spectrum` has its interval and verdict."""
+        """κ = λ_max/λ_min, of which `spectrum` has the interval and verdict."""
         return self.spectrum.kappa
 
     @cached_property
     def angles(self) -> Array:
-        """How far each exact eigenvector may be from the computed one, (n,), in radians: π/2 where
-        its eigenvalue is too near another (Davis and Kahan 1970: sin θ ≤ ε/(gap − ε))."""
+        """How far each exact eigenvector may be from the computed one, (n,), in radians.
+
+        It is π/2 where its eigenvalue is too near another (Davis and Kahan 1970:
+        sin θ ≤ ε/(gap − ε)).
+        """
         gaps = np.full(len(self.values) + 1, np.inf)
         gaps[1:-1] = np.diff(self.values)
         gap = np.minimum(gaps[:-1], gaps[1:]) - self.error
@@ -253,7 +256,7 @@ class Eigendecomposition:
         learning_rate : float
             η; not needed after all steps, where any small one ends at the same.
         steps : int or math.inf
-            t.
+            t, their number.
         f0 : float, (n,) or (n, C) array
             Outputs at the start.
 
@@ -314,7 +317,7 @@ class Eigendecomposition:
         learning_rate : float
             η; not needed after all steps.
         steps : int or math.inf
-            t.
+            t, their number.
         f0, f0_test : float, or array as y and as the result
             Outputs at the start, on these samples and on the others.
         ridge : float

@@ -23,7 +23,8 @@ INNER = "module."  # before the names of the parameters of a `Wrapped` module
 Samples = Any  # an array, or a nested dict, list or tuple of them
 Output = int | str | Callable[[Any], Tensor] | None
 CONSTANTS = (bool, int, float, str, type(None))  # in a dict or tuple: the same for all samples
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Choice(NamedTuple):

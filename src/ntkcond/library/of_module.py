@@ -326,7 +326,7 @@ def kernel(
         sample by sample; None if there is only one; or a function of what the module returns, such
         as `lambda out: out.logits[:, 0]`.
     parameters : sequence of str
-        Names, their beginnings up to a dot, or patterns, such as "*.lora_*". All that require a
+        Names, their beginnings up to a dot, or patterns, such as `"*.lora_*"`. All that require a
         gradient by default.
     memory : float
         Bytes that gradients may take. If they need more, samples are differentiated in parts, and

@@ -96,10 +96,22 @@ def _accumulate(
 
 
 def empirical_ntk(factors: Sequence[LayerGradient], tile: int | None = None) -> Array:
-    """K, (n, n) of the factors' type, exactly symmetric, from `ntk_tiles`.
+    """The NTK of one of the paper's networks, from factored gradients (`ntk_tiles`).
 
-    factors: of `MLP.gradients` or `MLP.initial_gradients` on n samples.
+    Parameters
+    ----------
+    factors : list of LayerGradient
+        Of `MLP.gradients` or `MLP.initial_gradients` on n samples.
+    tile : int
+        Rows of a tile.
 
+    Returns
+    -------
+    (n, n) array
+        K of the factors' type, exactly symmetric.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=3, width=64)
     >>> ntkcond.empirical_ntk(network.initial_gradients(seed=1, features=5)(np.eye(5))).shape
