@@ -16,7 +16,7 @@ project = "ntkcond"
 author = "The ntkcond developers"
 copyright = f"{date.today().year}, {author}"
 root_doc = "index"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 include_patterns = [
     "*.md", "gallery.rst", "*/README.md", "docs/*.md",
     "docs/**/README.md", "studies/*.md", "studies/*/*.md", "docs/site/library.rst",
@@ -28,6 +28,8 @@ default_role = "code"
 highlight_language = "none"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+napoleon_google_docstring = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as parameters are
 copybutton_prompt_text = ">>> "
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and torch: the site has no other's pages

@@ -9,9 +9,23 @@ import importlib
 # words, so that no result depends on all of them (`ntkcond.run.digests`).
 _PUBLIC = {
     "ACTIVATIONS": "networks.activations",
+    "Activation": "networks.activations",
+    "ClosestPair": "library.closest",
+    "Eigendecomposition": "library.eigen",
+    "Estimate": "library.operators",
+    "ExtremeEigenvalue": "library.operators",
+    "Extremes": "ntk.eigenvalues",
+    "Interval": "library.eigen",
+    "Jacobian": "library.operators",
     "Kernel": "library.kernel",
+    "LayerGradient": "networks.mlp",
     "MLP": "networks.mlp",
+    "NTKOperator": "library.operators",
+    "Operator": "library.operators",
+    "Prediction": "library.eigen",
+    "SpectralDensity": "library.operators",
     "Spectrum": "ntk.eigenvalues",
+    "TransposedJacobian": "library.operators",
     "UserError": "run.errors",
     "closest_pair": "library.closest",
     "condition_number": "library.of_module",
@@ -37,4 +51,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

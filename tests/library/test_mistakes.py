@@ -35,7 +35,7 @@ EXTREMES = [
 ANGLES = [
     ((90.0, NETWORK), "in radians"), ((-0.1, NETWORK), "in radians"),
     ((math.nan, NETWORK), "finite real numbers"), ((1.0, FINITE), "width=5: at infinite width"),
-    ((1.0, "relu"), "give an ntkcond.MLP"), ((1.0, NETWORK, -1.0), "weight_variance=-1.0"),
+    ((1.0, "relu"), "give an ntkcond.MLP"),
 ]  # fmt: skip
 INFINITE = [
     (1j * np.eye(2), NETWORK, "finite real numbers"), (np.zeros((0, 3)), NETWORK, r"\(n, d\)"),
@@ -57,6 +57,11 @@ OTHERS = [
     (lambda: kernel(M, X, parameters=[]), "parameters is empty"),
     (lambda: kernel(nn.Embedding(3, 2, sparse=True), torch.eye(3)), "sparse gradients"),
     (lambda: kernel(M, X, LOADER), "x2 is a DataLoader"),
+    (lambda: ntkcond.gradient_angle(1.0, NETWORK, weight_variance=-1.0), "weight_variance=-1.0"),
+    (lambda: condition_number(M, X, outputs=0), r"no option outputs=\. It has output="),
+    (lambda: kernel(M, X, tensor=True), r"no option tensor=\. It has as_tensor="),
+    (lambda: jacobian(M, X, zzz=1), "It has x=, params=, output=, parameters=, batch=, dtype="),
+    (lambda: eigendecomposition(np.eye(2), errors=1.0), "It has error="),
     (lambda: kernel(M, X, X[:, :2]), "x and x2 must be samples of one shape"),
     (lambda: kernel(M, X, torch.tensor([[0.0] * 3, [math.nan] * 3])),
      "x2 has NaN or infinite entries, first in sample 1"),

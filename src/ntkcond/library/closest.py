@@ -11,10 +11,27 @@ from ntkcond.library.of_module import as_kernel, matrix_of
 from ntkcond.run.errors import UserError
 
 
-class Closest(NamedTuple):
-    """The two samples whose gradients have the smallest angle, in degrees; vanished: number of
-    samples whose gradient is 0, left out. low_deg, high_deg: between them the smallest angle of the
-    exact NTK lies, by the kernel's error: 0 and 180 if nothing is known of that."""
+class ClosestPair(NamedTuple):
+    """The two samples whose gradients have the smallest angle: what `closest_pair` gives.
+
+    Attributes
+    ----------
+    angle_deg : float
+        The angle, in degrees.
+    first, second : int
+        Positions of the samples.
+    vanished : int
+        Number of samples whose gradient is 0, left out.
+    low_deg, high_deg : float
+        Between them the smallest angle of the exact NTK lies, by the kernel's error: 0 and 180 if
+        nothing is known of that.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> ntkcond.closest_pair(np.eye(3)).angle_deg
+    90.0
+    """
 
     angle_deg: float
     first: int
@@ -24,12 +41,26 @@ class Closest(NamedTuple):
     high_deg: float
 
 
-def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> Closest:
+def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> ClosestPair:
     """The two rows of an NTK whose gradients have the smallest angle, arccos K_ij/√(K_ii K_jj)
-    (Def. 2.1). Near 0 the rounding of K moves it by some 10⁻⁶ degrees: see low_deg and high_deg.
+    (Def. 2.1).
 
-    Raises UserError if fewer than two gradients do not vanish, and as `condition_number` does.
+    Parameters
+    ----------
+    kernel : Kernel or (n, n) array
 
+    Returns
+    -------
+    ClosestPair
+        Near 0 the rounding of K moves the angle by some 10⁻⁶ degrees: see its low_deg, high_deg.
+
+    Raises
+    ------
+    UserError
+        If fewer than two gradients do not vanish, and as `condition_number` does.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> pair = ntkcond.closest_pair(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     >>> pair.first, pair.second, round(pair.angle_deg, 6)
@@ -52,7 +83,7 @@ def closest_pair(kernel: Kernel | np.ndarray | Tensor) -> Closest:
     low = math.degrees(math.acos(min(1.0, largest.max())))
     smallest = -_largest_cosines(-matrix[np.ix_((i, j), (i, j))], error)[0, 1]
     high = math.degrees(math.acos(max(-1.0, min(1.0, smallest))))
-    return Closest(angle, i, j, len(matrix) - len(index), low, high)
+    return ClosestPair(angle, i, j, len(matrix) - len(index), low, high)
 
 
 def _largest_cosines(matrix: np.ndarray, error: float) -> np.ndarray:

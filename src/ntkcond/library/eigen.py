@@ -9,23 +9,45 @@ function of K, an interval follows that holds its value for every positive semi-
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
+from ntkcond.library.inputs import with_hints
 from ntkcond.library.kernel import Kernel
 from ntkcond.library.of_module import as_kernel, bound_of, condition_number, unit_of
+from ntkcond.library.plots import plot_eigenvalues
 from ntkcond.ntk.eigenvalues import SINGULAR, Spectrum
 from ntkcond.ntk.labels import alignment_parts
 from ntkcond.ntk.rounding import UNIT_ROUNDOFF
 from ntkcond.run.errors import UserError
+from ntkcond.run.progress import advance, bar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = np.ndarray
+SHARES = 25, 65, 4, 6  # of the time, in percent: κ, eigenvectors, and the two products that measure
 
 
 class Interval(NamedTuple):
-    """A computed number; the exact one is between low and high."""
+    """A computed number and where the exact one is.
+
+    Attributes
+    ----------
+    value : float
+        As computed.
+    low, high : float
+        The exact one is between them.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> rank = ntkcond.eigendecomposition(np.eye(3)).effective_rank()
+    >>> round(rank.value, 9), rank.low <= 3 <= rank.high
+    (3.0, True)
+    """
 
     value: float
     low: float
@@ -33,7 +55,20 @@ class Interval(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Outputs of linearised training, (m,) or (m, C), and a bound on the error of each."""
+    """Outputs of linearised training.
+
+    Attributes
+    ----------
+    values, errors : (m,) or (m, C) array
+        The outputs, and a bound on the error of each.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> eigen = ntkcond.eigendecomposition(np.eye(2))
+    >>> eigen.trained(np.ones(2)).values, eigen.trained(np.ones(2)).errors.max() < 1e-12
+    (array([1., 1.]), np.True_)
+    """
 
     values: Array
     errors: Array
@@ -41,12 +76,31 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Eigendecomposition:
-    """All eigenvalues and eigenvectors of an (n, n) NTK.
+    """All eigenvalues and eigenvectors of an (n, n) NTK: what `eigendecomposition` gives.
 
-    matrix: (n, n), as computed. values: (n,) ascending, as computed; vectors: (n, n), a column
-    each. spectrum: the extremes with κ, interval and verdict. error: no exact eigenvalue is further
-    from the computed one (Weyl). frobenius: a bound on the Frobenius norm of the kernel's error.
-    defect: a bound on how far U is from an orthogonal matrix.
+    Attributes
+    ----------
+    matrix : (n, n) array
+        As computed.
+    values : (n,) array
+        Eigenvalues, ascending, as computed.
+    vectors : (n, n) array
+        Eigenvectors, a column each.
+    spectrum : Spectrum
+        The extremes with κ, interval and verdict.
+    error : float
+        No exact eigenvalue is further from the computed one (Weyl).
+    frobenius : float
+        A bound on the Frobenius norm of the kernel's error.
+    defect : float
+        A bound on how far the matrix of the vectors is from an orthogonal one.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 3.0]))
+    >>> eigen.values, eigen.spectrum.verdict, eigen.error < 1e-13
+    (array([1., 3.]), 'resolved', True)
     """
 
     matrix: Array
@@ -59,13 +113,16 @@ class Eigendecomposition:
 
     @property
     def condition_number(self) -> float:
-        """κ = λ_max/λ_min: `spectrum` has its interval and verdict."""
+        """κ = λ_max/λ_min, of which `spectrum` has the interval and verdict."""
         return self.spectrum.kappa
 
     @cached_property
     def angles(self) -> Array:
-        """How far each exact eigenvector may be from the computed one, (n,), in radians: π/2 where
-        its eigenvalue is too near another (Davis and Kahan 1970: sin θ ≤ ε/(gap − ε))."""
+        """How far each exact eigenvector may be from the computed one, (n,), in radians.
+
+        It is π/2 where its eigenvalue is too near another (Davis and Kahan 1970:
+        sin θ ≤ ε/(gap − ε)).
+        """
         gaps = np.full(len(self.values) + 1, np.inf)
         gaps[1:-1] = np.diff(self.values)
         gap = np.minimum(gaps[:-1], gaps[1:]) - self.error
@@ -74,13 +131,23 @@ class Eigendecomposition:
         return np.asarray(np.arcsin(np.minimum(1.0, sine + self.defect)))
 
     def effective_rank(self) -> Interval:
-        """tr K/λ_max, the intrinsic dimension: from 1 to n."""
+        """tr K/λ_max, the intrinsic dimension: from 1 to n.
+
+        Returns
+        -------
+        Interval
+        """
         trace = self._trace()
         largest = float(self.values[-1])
         return _ratio(trace, (largest, self.error), len(self.values))
 
     def participation_ratio(self) -> Interval:
-        """(tr K)²/‖K‖_F²: n if all eigenvalues are equal, 1 if only one is not 0."""
+        """(tr K)²/‖K‖_F²: n if all eigenvalues are equal, 1 if only one is not 0.
+
+        Returns
+        -------
+        Interval
+        """
         size = float(abs(self.matrix).max()) or 1.0  # without which squares underflow or overflow
         norm = float(np.linalg.norm(self.matrix / size))
         off = self.frobenius / size + _rounding(len(self.values)) * norm
@@ -90,8 +157,30 @@ class Eigendecomposition:
         return Interval(root.value**2, root.low**2 * (1 - rounding), root.high**2 * (1 + rounding))
 
     def alignment(self, y: Array | Tensor) -> Interval:
-        """The centred kernel–target alignment, from 0 to 1 (Cortes, Mohri and Rostamizadeh 2012);
-        y: (n,), or (n, C), a column for each class. NaN where nothing is left of K or y."""
+        """The centred kernel–target alignment, from 0 to 1 (Cortes, Mohri and Rostamizadeh 2012).
+
+        Parameters
+        ----------
+        y : (n,) or (n, C) array
+            Labels, a column for each class.
+
+        Returns
+        -------
+        Interval
+            NaN where nothing is left of K or y.
+
+        Raises
+        ------
+        UserError
+            For labels of another shape, NaN or infinite.
+
+        Examples
+        --------
+        >>> import numpy as np, ntkcond
+        >>> y = np.array([1.0, -1.0])
+        >>> round(ntkcond.eigendecomposition(np.outer(y, y)).alignment(y).value, 12)
+        1.0
+        """
         labels = self._labels(y)
         product, kernel_norm, label_norm = map(float, alignment_parts(self.matrix, labels))
         centred = labels - labels.mean(axis=0)
@@ -108,12 +197,31 @@ class Eigendecomposition:
         return _ratio((product, off), (norm, norm_off), 1.0)
 
     def complexity(self, y: Array | Tensor) -> Interval:
-        """The label complexity Yᵀ K⁻¹ Y, summed over columns (Arora et al. 2019); y: (n,) or
-        (n, C).
+        """The label complexity Yᵀ K⁻¹ Y, summed over columns (Arora et al. 2019).
 
-        By monotonicity of the inverse: of K + ε the least, of K − ε the most, ∞ where λ_min ≤ ε. Of
-        a singular NTK the value is ∞, though it is finite for labels without a part in its
-        kernel, which rounding does not tell."""
+        Parameters
+        ----------
+        y : (n,) or (n, C) array
+            Labels.
+
+        Returns
+        -------
+        Interval
+            By monotonicity of the inverse: of K + ε the least, of K − ε the most, ∞ where
+            λ_min ≤ ε. Of a singular NTK the value is ∞, though it is finite for labels without a
+            part in its kernel, which rounding does not tell.
+
+        Raises
+        ------
+        UserError
+            For labels of another shape, NaN or infinite.
+
+        Examples
+        --------
+        >>> import numpy as np, ntkcond
+        >>> ntkcond.eigendecomposition(np.diag([1.0, 2.0, 4.0])).complexity(np.ones(3)).value
+        1.75
+        """
         labels = self._labels(y)
         projections, off = self._projections(labels)
         values = np.maximum(self.values, 0.0)
@@ -141,9 +249,34 @@ class Eigendecomposition:
         """Outputs on the samples after gradient descent on ½ ‖f − y‖², were the NTK constant:
         f_t = y + (I − η K)ᵗ (f₀ − y) (Jacot et al. 2018, Lee et al. 2019).
 
-        y, f0: (n,) or (n, C), labels and outputs at the start. learning_rate: not needed after all
-        steps, where any small one ends at the same. Raises UserError where η λ_max may reach 2: the
-        descent diverges."""
+        Parameters
+        ----------
+        y : (n,) or (n, C) array
+            Labels.
+        learning_rate : float
+            η; not needed after all steps, where any small one ends at the same.
+        steps : int or math.inf
+            t, their number.
+        f0 : float, (n,) or (n, C) array
+            Outputs at the start.
+
+        Returns
+        -------
+        Prediction
+            (n,) or (n, C).
+
+        Raises
+        ------
+        UserError
+            Where η λ_max may reach 2: the descent diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, ntkcond
+        >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 2.0]))
+        >>> eigen.trained(np.ones(2), learning_rate=0.5, steps=1).values
+        array([0.5, 1. ])
+        """
         labels, residual = self._start(y, f0)
         q, shift = self._contraction(learning_rate, steps)
         values = np.maximum(self.values, 0.0)
@@ -172,17 +305,43 @@ class Eigendecomposition:
         f0_test: Array | Tensor | float = 0.0,
         ridge: float = 0.0,
     ) -> Prediction:
-        """Outputs on other samples after the same descent: f₀(x) + k(x)ᵀ φ(K) (y − f₀) with
-        φ(λ) = (1 − (1 − η λ)ᵗ)/λ, η t for λ = 0; K⁻¹ after all steps. With a ridge r, kernel ridge
-        regression: φ(λ) = 1/(λ + r).
+        """Outputs on other samples after the descent of `trained`: f₀(x) + k(x)ᵀ φ(K) (y − f₀).
 
-        k_test: (m, n), the kernel of other samples and these, `kernel(module, x_test, x)`, with its
-        error if it is a `Kernel`; f0_test: (m,) or (m, C). learning_rate: not needed after all
-        steps. ridge: 0 or above; after all steps alone. ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over s < t,
-        with q the most that ‖I − η K‖ may be, or ε/((λ_min + r)(λ*_min + r)). Errors are ∞, never
-        NaN, where nothing is known, as after all steps of an NTK that may be singular. Raises
-        UserError as `trained`, and for another number of columns.
+        Parameters
+        ----------
+        k_test : Kernel or (m, n) array
+            The kernel of other samples and these, `kernel(module, x_test, x)`, with its error if it
+            is a `Kernel`.
+        y : (n,) or (n, C) array
+            Labels.
+        learning_rate : float
+            η; not needed after all steps.
+        steps : int or math.inf
+            t, their number.
+        f0, f0_test : float, or array as y and as the result
+            Outputs at the start, on these samples and on the others.
+        ridge : float
+            r, 0 or above, for kernel ridge regression; after all steps alone.
 
+        Returns
+        -------
+        Prediction
+            (m,) or (m, C). Errors are ∞, never NaN, where nothing is known, as after all steps of
+            an NTK that may be singular.
+
+        Raises
+        ------
+        UserError
+            As `trained`, and for another number of columns.
+
+        Notes
+        -----
+        φ(λ) = (1 − (1 − η λ)ᵗ)/λ, η t for λ = 0; K⁻¹ after all steps; φ(λ) = 1/(λ + r) with a
+        ridge. ‖φ(K*) − φ(K)‖ ≤ η² ε Σ s qˢ⁻¹ over s < t, with q the most that ‖I − η K‖ may be, or
+        ε/((λ_min + r)(λ*_min + r)).
+
+        Examples
+        --------
         >>> import numpy as np, ntkcond
         >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 3.0]))
         >>> eigen.predicted(np.array([[1.0, 3.0]]), np.array([1.0, 2.0]), ridge=1.0).values
@@ -213,6 +372,33 @@ class Eigendecomposition:
         errors = np.where(scale > 0, errors, 0.0) + UNIT_ROUNDOFF * abs(after)
         shape = (len(kernel), *np.shape(_array(y))[1:])
         return Prediction(after.reshape(shape), errors.reshape(shape))
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws all eigenvalues, largest first: grey below the error of each, where none is known,
+        with triangles for those that lie there.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            New ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        UserError
+            Without Matplotlib.
+
+        Examples
+        --------
+        >>> import numpy as np, ntkcond
+        >>> ax = ntkcond.eigendecomposition(np.diag([0.0, 1.0, 2.0])).plot()
+        >>> ax.get_legend_handles_labels()[1]
+        ['below the error of eigenvalues', '1 not known']
+        """
+        return plot_eigenvalues(self.values, self.error, self.spectrum, ax)
 
     def _trace(self) -> tuple[float, float]:
         """tr K and how far that of K* may be."""
@@ -266,14 +452,29 @@ class Eigendecomposition:
         return f"Eigendecomposition({self.spectrum})"
 
 
+@with_hints
 def eigendecomposition(
     kernel: Kernel | Array | Tensor, *, error: float = 0.0
 ) -> Eigendecomposition:
     """All eigenvalues and eigenvectors of an NTK, with what they say of labels and of training.
 
-    kernel: of `ntkcond.kernel`, or an (n, n) matrix; error: of a matrix, a bound on the norm of its
-    error, as for `condition_number`. Raises UserError as that does.
+    Parameters
+    ----------
+    kernel : Kernel or (n, n) array
+    error : float
+        Of a matrix: a bound on the norm of its error, as for `condition_number`.
 
+    Returns
+    -------
+    Eigendecomposition
+
+    Raises
+    ------
+    UserError
+        As `condition_number` does.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> eigen = ntkcond.eigendecomposition(np.diag([1.0, 2.0, 4.0]))
     >>> eigen.values, round(eigen.condition_number, 12)
@@ -284,14 +485,19 @@ def eigendecomposition(
     error = bound_of(error)
     ntk = as_kernel(kernel, error)
     matrix, n = ntk.matrix, len(ntk.matrix)
-    assert isinstance(matrix, np.ndarray)
-    known = condition_number(ntk, error=error)
-    values, vectors = np.linalg.eigh(matrix)
+    with bar(f"eigendecomposition, n = {n}", sum(SHARES)):
+        known = condition_number(ntk, error=error)
+        advance(SHARES[0])
+        values, vectors = np.linalg.eigh(matrix)
+        advance(SHARES[1])
+        defect = float(np.linalg.norm(vectors.T @ vectors - np.eye(n)))
+        advance(SHARES[2])
+        off = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
+        advance(SHARES[3])
     largest = float(abs(values).max())
     rounding = _rounding(n)
     # rounding of the products that measure: entries of norm 1 and ‖K‖
-    defect = float(np.linalg.norm(vectors.T @ vectors - np.eye(n))) + math.sqrt(n) * rounding
-    off = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
+    defect += math.sqrt(n) * rounding
     off += 2 * math.sqrt(n) * rounding * largest
     if largest:
         off += 8 * n * float(np.finfo(np.float64).smallest_subnormal)

@@ -37,6 +37,7 @@ from ntkcond.library.perturbation import (
 )
 from ntkcond.ntk.rounding import TINY
 from ntkcond.run.errors import UserError
+from ntkcond.run.progress import advance, expect
 
 DIFFERS = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative: far above rounding
 DEPENDS = (
@@ -80,7 +81,13 @@ def recorded(differentiated: Differentiated, x: Tensor, outputs: range) -> Recor
     differentiated.require_in_place(x)
     with torch.random.fork_rng(), Plain(differentiated.run.sources(x)) as plain:
         f, gradients = differentiated.with_outputs(x, outputs, compact=False, held=True)
+    advance(len(x))
     return Recorded(gradients, f, plain)
+
+
+def planned_runs(few_numbers: bool) -> int:
+    """How often `gradient_errors` differentiates all samples at least, beside `recorded`."""
+    return RUNS[not few_numbers] + SMALL_RUNS[not few_numbers]
 
 
 def require_repeatable(differentiated: Differentiated, x: Tensor, outputs: range) -> None:
@@ -121,6 +128,7 @@ def gradient_errors(
         for away, apart in halves
     )
     if suspicious:  # what other batches change is no rounding
+        expect(small_runs * len(x))
         changes = [trial.with_errors(AS_ROUNDING)[0] for _ in range(small_runs)]
     small = np.sqrt(np.mean(np.square(changes), 0)) / AS_ROUNDING
     near = few * size + MARGIN * np.fmax(unit, small) + TINY
@@ -136,6 +144,7 @@ def gradient_errors(
     if suspicious or not differentiated.separable:
         error = np.maximum(error, _in_other_batches(differentiated, x, outputs, plain, size, near))
     if plain.plain.unlisted or kinks.any() or (~lost & (small > GROWS * unit + TINY)).any():
+        expect(MORE_RUNS * len(x))
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
         error = np.maximum(error, np.max(more, 0))
     if differentiated.own_functions and differentiated.lowest == torch.float64:
@@ -187,7 +196,9 @@ class _Trial:
     def _run(self, mode: Plain | Crossed | Swapped | Leaving, x: Tensor) -> tuple[Tensor, ByName]:
         try:
             with torch.random.fork_rng(), mode:
-                return self.differentiated.with_outputs(x, self.outputs, False, held=True)
+                result = self.differentiated.with_outputs(x, self.outputs, False, held=True)
+            advance(len(x))
+            return result
         except UserError as error:
             raise UserError(
                 f"the error of the NTK could not be estimated, since with random errors {error}."
@@ -206,6 +217,7 @@ def _at_kinks(
     moves = max(found, key=lambda one: int(one[0].sum()))[1]
     same = all(np.array_equal(counts.numpy() > 0, kinks > 0) for counts, _ in found)
     if kinks.any() and same and can_cross(plain, moves):
+        expect(2 * n)
         for sign in (1.0, -1.0):
             away = np.maximum(away, trial.under(Crossed(trial.sources, moves, sign)))
         kinks = np.where(away <= 4 * MARGIN * unit + TINY, 0, kinks)
@@ -221,6 +233,7 @@ def _at_ties(
     reach = reaches(plain, perturbed, len(trial.x))
     if reach is None:
         return changes + 1, away
+    expect(4 * len(trial.x))
     for odd in (False, True):
         for by_value in (False, True):
             swapped = trial.under(Swapped(trial.sources, reach, odd, by_value))
@@ -234,6 +247,7 @@ def _of_hidden_precision(trial: _Trial) -> np.ndarray:
     shows in errors near its own, which then change what they reach in no proportion."""
 
     in_numpy = Leaving(0, 0.0)
+    expect((1 + HIDDEN_RUNS * (1 + len(HIDDEN))) * len(trial.x))
     trial.under(in_numpy)
 
     def change(seed: int, units: float) -> np.ndarray:
@@ -265,8 +279,11 @@ def _in_other_batches(
     samples are alone, the most of any, relative to its size or not, whichever is less. size: of
     each; near: by how much rounding may change it."""
     share, most = 0.0, 0.0
-    for some in (*_halves(x), *_alone(size)) if len(x) > 1 else ():
+    batches = (*_halves(x), *_alone(size)) if len(x) > 1 else ()
+    expect(sum(map(len, batches)))
+    for some in batches:
         f, gradients = differentiated.with_outputs(x[some], outputs, compact=False)
+        advance(len(some))
         _require_same(differentiated, x, f, plain.outputs, some)
         away = distances(plain.gradients, gradients, some)
         place = some.cpu().numpy()
@@ -311,9 +328,12 @@ def require_apart(differentiated: Differentiated, x: Tensor, at_once: int) -> No
     """Without a certificate: that no sample depends on others, as far as outputs in half batches
     tell."""
     at_once = max(at_once, 2)
-    for start in range(0, 0 if differentiated.separable else len(x) - 1, at_once):
+    starts = range(0, 0 if differentiated.separable else len(x) - 1, at_once)
+    expect(len(x) if len(starts) else 0)
+    for start in starts:
         part = x[start : start + at_once]
         outputs = differentiated.outputs(part)
+        advance(len(part))
         for some in _halves(part):
             of_some = differentiated.outputs(part[some])
             _require_same(differentiated, part, of_some, outputs, some)

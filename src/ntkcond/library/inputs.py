@@ -5,8 +5,11 @@ of arrays with one number of samples. Inside, samples are then their numbers 0 t
 here takes, repeats and orders samples as rows of one tensor.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +23,35 @@ INNER = "module."  # before the names of the parameters of a `Wrapped` module
 Samples = Any  # an array, or a nested dict, list or tuple of them
 Output = int | str | Callable[[Any], Tensor] | None
 CONSTANTS = (bool, int, float, str, type(None))  # in a dict or tuple: the same for all samples
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Choice(NamedTuple):
+    """What an NTK is of: the options of `ntkcond.kernel` that its callers share."""
+
+    params: Any = None
+    output: Output = None
+    parameters: Sequence[str] | None = None
+    dtype: torch.dtype = torch.float64
+
+
+def with_hints(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which raises UserError for a misspelt option and names the nearest one."""
+    known = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        for word in options:
+            if word not in known:
+                near = get_close_matches(word, known, 1) or known[1:]
+                raise UserError(
+                    f"{function.__name__} has no option {word}=. It has"
+                    f" {', '.join(f'{name}=' for name in near)}"
+                )
+        return function(*args, **options)
+
+    return checked
 
 
 class Wrapped(nn.Module):

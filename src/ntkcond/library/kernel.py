@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -16,30 +16,58 @@ from ntkcond.ntk.rounding import ESTIMATED, PROVED
 from ntkcond.run.errors import UserError
 from ntkcond.run.seal import is_whole, seal
 
+if TYPE_CHECKING:  # a plain `Kernel` is one of either kind of matrix
+    from typing_extensions import TypeVar as WithDefault
+
+    Matrix = WithDefault(
+        "Matrix", bound=np.ndarray | Tensor, covariant=True, default=np.ndarray | Tensor
+    )
+else:
+    Matrix = TypeVar("Matrix", covariant=True)
+
 UNCERTIFIED = "none"  # grade of a kernel whose error is not known
 FORMAT = "ntkcond kernel 1"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Kernel:
-    """An NTK. It has `shape`, `len`, `@` and indices of its matrix, and is one for NumPy.
+class Kernel(Generic[Matrix]):
+    """An NTK with what is known of its error: what `kernel` gives.
 
-    matrix: (n, n), exactly symmetric, or (n₁, n₂), of two sets of samples; (n k, n k) for all k
-    outputs, sample by sample. error: the Frobenius norm of its rounding error is at most this, as
-    far as an estimate can say (`kernel`); NaN if it was not estimated. rank_bound: its rank is at
-    most this: the number of weights, of distinct samples. layerwise, by_jacobian: names of the
-    parameters whose gradients one backward pass of all samples gave, and of the others. kinks:
-    preactivations so near a kink of their activation, as ReLU's, that rounding may have put them on
-    its other side. grade: "estimated"; "proved" of a given matrix; "none" without an error.
-    two_sets: whether rows and columns are different samples. made: of what and by what it was made.
+    It has `shape`, `len`, `@` and indices of its matrix, and is one for NumPy. In annotations
+    `Kernel` is either kind, `Kernel[np.ndarray]` and `Kernel[torch.Tensor]` are one.
 
+    Attributes
+    ----------
+    matrix : (n, n) array or tensor
+        Exactly symmetric; or (n₁, n₂), of two sets of samples; (n k, n k) for all k outputs,
+        sample by sample.
+    error : float
+        The Frobenius norm of its rounding error is at most this, as far as an estimate can say
+        (`kernel`); NaN if it was not estimated.
+    rank_bound : int
+        Its rank is at most this: the number of weights, of distinct samples.
+    layerwise, by_jacobian : tuple of str
+        Names of the parameters whose gradients one backward pass of all samples gave, and of the
+        others.
+    kinks : int
+        Preactivations so near a kink of their activation, as ReLU's, that rounding may have put
+        them on its other side.
+    grade : str
+        "estimated"; "proved" of a given matrix; "none" without an error.
+    two_sets : bool
+        Whether rows and columns are different samples.
+    made : dict
+        What it was made of, and by what.
+
+    Examples
+    --------
     >>> import numpy as np, torch, ntkcond
     >>> kernel = ntkcond.kernel(torch.nn.Linear(3, 1), torch.eye(3))
     >>> kernel.shape, len(kernel), float(kernel[0, 0]), np.asarray(kernel).sum()
     ((3, 3), 3, 2.0, np.float64(12.0))
     """
 
-    matrix: np.ndarray | Tensor
+    matrix: Matrix
     error: float
     rank_bound: int
     layerwise: tuple[str, ...]
@@ -83,8 +111,23 @@ class Kernel:
     def save(self, path: str | Path) -> None:
         """Writes an HDF5 file that `ntkcond.load` reads: the matrix, and all that is known of it.
 
-        The file is there whole or not at all. Raises UserError if it cannot be written, or without
-        h5py.
+        The file is there whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is overwritten.
+
+        Raises
+        ------
+        UserError
+            If it cannot be written, or without h5py.
+
+        Examples
+        --------
+        >>> import tempfile, torch, ntkcond
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ntkcond.kernel(torch.nn.Linear(3, 1), torch.eye(3)).save(f"{folder}/k.h5")
         """
         h5 = _h5py()
         path = Path(path)
@@ -104,24 +147,53 @@ class Kernel:
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draws all eigenvalues, largest first, with the error that none of them is known beyond.
+    def plot(self, ax: Any = None) -> Any:  # Axes: no step's result depends on Matplotlib
+        """Draws all eigenvalues, as `Eigendecomposition.plot`.
 
-        ax: axes of Matplotlib; new ones by default. Returns the axes. Raises UserError as
-        `condition_number` does, and without Matplotlib.
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            New ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        UserError
+            As `condition_number` does, and without Matplotlib.
+
+        Examples
+        --------
+        >>> import torch, ntkcond
+        >>> ax = ntkcond.kernel(torch.nn.Linear(3, 1), torch.eye(3)).plot()
+        >>> ax.get_ylabel()
+        'eigenvalue'
         """
-        eigen, plots = (  # by words: no step's result depends on them
-            importlib.import_module(f"ntkcond.library.{name}") for name in ("eigen", "plots")
-        )
-        found = eigen.eigendecomposition(self)
-        return plots.plot_eigenvalues(found.values, found.error, found.spectrum, ax)
+        eigen = importlib.import_module("ntkcond.library.eigen")  # by words: no step depends on it
+        return eigen.eigendecomposition(self).plot(ax)
 
 
-def load(path: str | Path) -> Kernel:
+def load(path: str | Path) -> Kernel[np.ndarray]:
     """A kernel that `Kernel.save` wrote, with its error, grade, rank bound and what made it.
 
-    Raises UserError if there is no such file, if it has changed since, or is another file.
+    Parameters
+    ----------
+    path : str or Path
 
+    Returns
+    -------
+    Kernel
+        With a matrix of NumPy.
+
+    Raises
+    ------
+    UserError
+        If there is no such file, if it has changed since, or is another file.
+
+    Examples
+    --------
     >>> import tempfile, torch, ntkcond
     >>> kernel = ntkcond.kernel(torch.nn.Linear(3, 1), torch.eye(3))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import torch
@@ -25,12 +25,14 @@ from ntkcond.library.gradient_error import (
     GradientErrors,
     Recorded,
     gradient_errors,
+    planned_runs,
     recorded,
     require_apart,
     require_repeatable,
 )
 from ntkcond.library.inputs import (
     INNER,
+    Choice,
     Output,
     Samples,
     Wrapped,
@@ -39,6 +41,7 @@ from ntkcond.library.inputs import (
     is_nested,
     joined,
     outer_names,
+    with_hints,
 )
 from ntkcond.library.kernel import UNCERTIFIED, Kernel
 from ntkcond.library.of_function import OfFunction
@@ -46,28 +49,73 @@ from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
 from ntkcond.ntk.eigenvalues import Spectrum, spectrum
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.run.errors import UserError
+from ntkcond.run.progress import advance, bar, expect
 
 SAFETY = 4.0  # of what random errors change
 SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
 _ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
 
 
+@overload
+def condition_number(
+    module: nn.Module | Callable[..., Tensor],
+    x: Samples,
+    *,
+    params: Any = None,
+    output: Output = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+    dtype: torch.dtype = torch.float64,
+) -> Spectrum: ...
+
+
+@overload
+def condition_number(
+    kernel: Kernel | np.ndarray | Tensor, /, *, error: float = 0.0
+) -> Spectrum: ...
+
+
+@with_hints
 def condition_number(
     module: nn.Module | Callable[..., Tensor] | Kernel | np.ndarray | Tensor,
     x: Samples = None,
     *,
+    params: Any = None,
+    output: Output = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+    dtype: torch.dtype = torch.float64,
     error: float = 0.0,
-    **options: Any,
 ) -> Spectrum:
-    """κ of a module's NTK on the samples x, or of a given NTK, with its interval and verdict.
+    """κ of a module's NTK on samples, or of a given NTK, with its interval and verdict.
 
-    error: of a matrix, a bound on the norm of its error; that of rounding its entries to their type
-    is added, and that of the kernel whose `matrix` it is. A copy of that is a matrix like others,
-    and its κ is proved of the copy alone: pass the kernel. options: those of `kernel`, of a module.
-    Raises UserError as `kernel` does, and if the matrix is not symmetric, has entries that are not
-    finite, or an eigenvalue below zero by more than its error; of a kernel of two sets, without a
-    certificate, or with an error that could not be estimated.
+    Parameters
+    ----------
+    module : torch.nn.Module, function, Kernel or (n, n) array
+        A module with x, or an NTK without.
+    x : (n, …) array, dict or tuple
+        Samples, as `kernel` takes them.
+    params, output, parameters, memory, dtype
+        Of a module: as of `kernel`.
+    error : float
+        Of a matrix: a bound on the norm of its error. Added to it are the error of rounding its
+        entries to their type, and that of the kernel whose `matrix` it is. A copy of that is a
+        matrix like others, and its κ is proved of the copy alone: pass the kernel.
 
+    Returns
+    -------
+    Spectrum
+        κ, λ_max and λ_min with intervals, verdict and grade.
+
+    Raises
+    ------
+    UserError
+        As `kernel` does. If the matrix is not symmetric, has entries that are not finite, or an
+        eigenvalue below zero by more than its error. For a kernel of two sets, without a
+        certificate, or with an error that could not be estimated.
+
+    Examples
+    --------
     >>> import torch, ntkcond
     >>> _ = torch.manual_seed(0)
     >>> network = torch.nn.Sequential(
@@ -81,8 +129,15 @@ def condition_number(
     if isinstance(module, nn.Module) or (callable(module) and not isinstance(module, Tensor)):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
-        ntk = as_kernel(kernel(module, x, **options))
-    elif x is not None or options:
+        made = kernel(
+            module, x, params=params, output=output, parameters=parameters, memory=memory,
+            dtype=dtype,
+        )  # fmt: skip
+        ntk = as_kernel(made)
+    elif (
+        any(option is not None for option in (x, params, output, parameters))
+        or (memory, dtype) != (2e9, torch.float64)
+    ):  # fmt: skip
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
         ntk = as_kernel(np.asarray(module) if isinstance(module, list) else module, error)
@@ -101,7 +156,7 @@ def condition_number(
     return computed
 
 
-def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel:
+def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel[np.ndarray]:
     """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
     that of rounding its entries to their type is added."""
     error = bound_of(error)
@@ -115,7 +170,7 @@ def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kerne
             "this kernel was computed with certify=False: nothing is known of its error. Leave"
             " that out, or pass kernel.matrix with an error= of your own"
         )
-    return replace(kernel, matrix=matrix)
+    return cast(Kernel[np.ndarray], replace(kernel, matrix=matrix))
 
 
 def bound_of(error: Any) -> float:
@@ -189,6 +244,55 @@ def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
     return np.asarray(matrix)
 
 
+@overload
+def kernel(
+    module: nn.Module | Callable[..., Tensor],
+    x: Samples,
+    x2: Samples = None,
+    *,
+    params: Any = None,
+    output: Output = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+    certify: bool = True,
+    dtype: torch.dtype = torch.float64,
+    as_tensor: Literal[False] = False,
+) -> Kernel[np.ndarray]: ...
+
+
+@overload
+def kernel(
+    module: nn.Module | Callable[..., Tensor],
+    x: Samples,
+    x2: Samples = None,
+    *,
+    params: Any = None,
+    output: Output = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+    certify: bool = True,
+    dtype: torch.dtype = torch.float64,
+    as_tensor: Literal[True],
+) -> Kernel[Tensor]: ...
+
+
+@overload
+def kernel(
+    module: nn.Module | Callable[..., Tensor],
+    x: Samples,
+    x2: Samples = None,
+    *,
+    params: Any = None,
+    output: Output = None,
+    parameters: Sequence[str] | None = None,
+    memory: float = 2e9,
+    certify: bool = True,
+    dtype: torch.dtype = torch.float64,
+    as_tensor: bool,
+) -> Kernel: ...
+
+
+@with_hints
 @torch.inference_mode(False)
 def kernel(
     module: nn.Module | Callable[..., Tensor],
@@ -205,32 +309,60 @@ def kernel(
 ) -> Kernel:
     """The NTK of a module as it is, at its present weights, in its present mode; it is not changed.
 
-    module: or a function f(params, sample), as torch.func takes it, of `params`, a nested dict,
-    list or tuple of tensors, and of a single sample. x: (n, …) samples, an array of NumPy or torch
-    or a DataFrame; whole numbers, such as tokens, stay as they are; or a dict of them (keywords of
-    the module's call) or a tuple (its positions), nested or not, in which numbers and words that
-    are no arrays are the same for all samples. x2: other samples: K is (n, n₂) then. output:
-    position of an output; "trace", the sum of the NTKs of all outputs; "all", (n k, n₂ k), sample
-    by sample; None if there is only one; or a function of what the module returns, such as
-    `lambda out: out.logits[:, 0]`. parameters: names, their beginnings up to a dot, or patterns,
-    such as "*.lora_*"; all that require a gradient by default. memory: bytes that gradients may
-    take; if they need more, samples are differentiated in parts, and again for each part of K's
-    rows whose gradients are kept. K, its copy and the products of a band of it come on top. dtype:
-    in which all is computed, float64 or float32; samples and weights are rounded to it first.
-    as_tensor: K as a tensor on the module's device, in place of NumPy.
+    Parameters
+    ----------
+    module : torch.nn.Module or function
+        Or f(params, sample), as torch.func takes it.
+    x : (n, …) array, dict or tuple
+        Samples: an array of NumPy or torch or a DataFrame. Whole numbers, such as tokens, stay as
+        they are. A dict of arrays has keywords of the module's call, a tuple its positions, nested
+        or not; numbers and words in it are the same for all samples.
+    x2 : (n₂, …) array, dict or tuple
+        Other samples: K is (n, n₂) then.
+    params : nested dict, list or tuple of tensors
+        Of a function: what it is differentiated by.
+    output : int, "trace", "all", or function
+        Position of an output; "trace", the sum of the NTKs of all outputs; "all", (n k, n₂ k),
+        sample by sample; None if there is only one; or a function of what the module returns, such
+        as `lambda out: out.logits[:, 0]`.
+    parameters : sequence of str
+        Names, their beginnings up to a dot, or patterns, such as `"*.lora_*"`. All that require a
+        gradient by default.
+    memory : float
+        Bytes that gradients may take. If they need more, samples are differentiated in parts, and
+        again for each part of K's rows whose gradients are kept. K, its copy and the products of a
+        band of it come on top.
+    certify : bool
+        Estimate the error (Notes). It takes about four times as long as K alone; operations whose
+        kinks are not known (`library.operations.LISTED`) and what does not grow with the errors
+        need twenty more runs.
+    dtype : torch.float64 or torch.float32
+        In which all is computed; samples and weights are rounded to it first.
+    as_tensor : bool
+        K as a tensor on the module's device, in place of NumPy.
 
-    certify: estimate the error. It is four times what random errors in all operations make of the
-    gradient of every sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative to
-    the norms of two gradients, with two stages a layer and one more. Where these errors change a
-    gradient by more than SATURATED, or a preactivation is at a kink, the whole gradient counts as
-    error. It takes about four times as long as K alone; operations whose kinks are not known
-    (`library.operations.LISTED`) and what does not grow with the errors need twenty more runs.
+    Returns
+    -------
+    Kernel
+        K and what is known of its error.
 
-    Raises UserError for parameters without a shape (lazy modules) or not of real numbers; for
-    BatchNorm and dropout in training mode; under autocast; if the output is no tensor, not finite,
-    changes from call to call, or depends on the other samples, as found by half batches in another
-    order.
+    Raises
+    ------
+    UserError
+        For parameters without a shape (lazy modules) or not of real numbers; for BatchNorm and
+        dropout in training mode; under autocast; if the output is no tensor, not finite, changes
+        from call to call, or depends on the other samples, as found by half batches in another
+        order.
 
+    Notes
+    -----
+    The error is four times what random errors in all operations make of the gradient of every
+    sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative to the norms of two
+    gradients, with two stages a layer and one more. Where these errors change a gradient by more
+    than SATURATED, or a preactivation is at a kink, the whole gradient counts as error.
+
+    Examples
+    --------
     >>> import torch, ntkcond
     >>> network = torch.nn.Linear(3, 2)
     >>> ntkcond.kernel(network, torch.eye(3), output=0).matrix  # x xᵀ, and 1 for the bias
@@ -248,12 +380,14 @@ def kernel(
         raise UserError(f"memory={memory!r}: it must be a number of bytes, such as 2e9")
     sets = [x] if x2 is None else [x, x2]
     word = type(module).__name__
-    module, names, samples, which = given(module, sets, params, output, parameters, dtype)
+    choice = Choice(params, output, parameters, dtype)
+    module, names, samples, which = given(module, sets, choice)
     differentiated = Differentiated(module, names, dtype)
     outputs = output_positions(which, differentiated.check(samples[0][:FEW]))
     whole = which == "all"
     ntk = _Computed(differentiated, samples, outputs, whole, memory)
-    matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.unchecked(), None))
+    with bar(f"NTK of a {word}"):
+        matrix, errors = settled(lambda: ntk.certified() if certify else (ntk.unchecked(), None))
     rows = [samples[0], samples[-1]]
     weights = sum(p.numel() for p in differentiated.parameters.values())
     rank = min(_rank_bound(module, s, weights, len(outputs), which) for s in rows)
@@ -378,17 +512,13 @@ def refuse_training(module: nn.Module) -> None:
 
 
 def given(
-    module: nn.Module | Callable[..., Tensor],
-    sets: Sequence[Samples],
-    params: Any,
-    output: Output,
-    parameters: Sequence[str] | None,
-    dtype: torch.dtype,
+    module: nn.Module | Callable[..., Tensor], sets: Sequence[Samples], choice: Choice
 ) -> tuple[nn.Module, tuple[str, ...], list[Tensor], int | str | None]:
     """A module, the names of its chosen parameters, samples as rows of a tensor, one set or two,
     and the output: from what `kernel` takes. Raises UserError for what it does not."""
-    module = as_module(module, params)
-    names = chosen_parameters(module, parameters)
+    output, dtype = choice.output, choice.dtype
+    module = as_module(module, choice.params)
+    names = chosen_parameters(module, choice.parameters)
     refuse_training(module)
     device = next(p.device for name, p in module.named_parameters() if name in names)
     if dtype not in (torch.float64, torch.float32):
@@ -463,6 +593,10 @@ class _Computed:
             len(first), k, n - start, k, dtype=self.differentiated.dtype, device=first.device
         )
         together = max(1, rows_kept // at_once)  # parts
+        blocks = range(0, len(rows), together)
+        if known is None:
+            again = [part for b in blocks for part in (rows[:b] if symmetric else columns)]
+            expect(sum(part.stop - part.start for part in (*rows, *again)))
 
         def add(row: slice, gradients: ByName, column: slice, other: ByName) -> None:
             place = matrix[row, :, column.start - start : column.stop - start]
@@ -475,7 +609,9 @@ class _Computed:
 
         def of(part: slice) -> ByName:
             if known is None:
-                return self.differentiated(self.all[part], self.outputs)
+                gradients = self.differentiated(self.all[part], self.outputs)
+                advance(part.stop - part.start)
+                return gradients
             if part == slice(0, n):
                 return known.gradients
             return {
@@ -504,7 +640,7 @@ class _Computed:
                         put(room, slice(part.start - start, part.stop - start), gradients)
             return whole
 
-        for number in range(0, len(rows), together):
+        for number in blocks:
             fill(number)
         flat = matrix.reshape(len(first) * k, -1)
         _require_finite(flat.tril() if symmetric else flat, k, not symmetric)
@@ -525,6 +661,7 @@ class _Computed:
     def certified(self) -> tuple[Tensor, GradientErrors]:
         """K, and how far rounding may have moved the gradients."""
         at_once, known = self._checked_at_once(), None
+        expect((1 + planned_runs(self._few())) * len(self.all))
         if at_once == len(self.all):
             known = recorded(self.differentiated, self.all, self.outputs)
         matrix = self.matrix(known)
@@ -532,8 +669,7 @@ class _Computed:
         return matrix, self._errors(matrix, at_once, known)
 
     def _errors(self, matrix: Tensor, at_once: int, known: Recorded | None) -> GradientErrors:
-        weights = sum(p.numel() for p in self.differentiated.parameters.values())
-        few, k = len(self.all) * weights <= FEW_NUMBERS, matrix.shape[0] // len(self.samples[0])
+        few, k = self._few(), matrix.shape[0] // len(self.samples[0])
         sizes = None
         if known is None and len(self.samples) == 1:
             squares = matrix.diagonal().double().clamp(min=0).reshape(-1, k).sum(1)
@@ -546,6 +682,11 @@ class _Computed:
             for part in self._batches(at_once)
         ]  # fmt: skip
         return GradientErrors(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _few(self) -> bool:
+        """Whether so few numbers are computed that luck could make their error small."""
+        weights = sum(p.numel() for p in self.differentiated.parameters.values())
+        return len(self.all) * weights <= FEW_NUMBERS
 
     def _batches(self, at_once: int) -> list[slice]:
         """All samples together, or as `matrix` has them."""

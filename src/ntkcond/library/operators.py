@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -28,10 +28,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ntkcond.library.differentiated import Differentiated, settled
 from ntkcond.library.gradient_error import FEW, require_apart
-from ntkcond.library.inputs import Output, Samples
+from ntkcond.library.inputs import Choice, Output, Samples, with_hints
 from ntkcond.library.of_module import given, output_positions
 from ntkcond.library.running import AGREES
 from ntkcond.run.errors import UserError
+from ntkcond.run.progress import advance, bar
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -43,7 +44,20 @@ EPS = torch.finfo(torch.float64).eps
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that is estimated from random vectors. standard_error: NaN of a single one."""
+    """A number that is estimated from random vectors.
+
+    Attributes
+    ----------
+    value, standard_error : float
+        The latter is NaN of a single vector.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> round(K.estimated_trace(products=9).value, 9)  # as many as samples: exact
+    6.0
+    """
 
     value: float
     standard_error: float
@@ -53,9 +67,22 @@ class Estimate:
 class ExtremeEigenvalue:
     """An extreme eigenvalue of an NTK by products alone.
 
-    value: a Rayleigh quotient. residual: ‖K v − value v‖ of its vector of norm 1; some eigenvalue
-    is at most so far away. low, high: between them the exact one lies for certain, but for the
-    rounding of the products.
+    Attributes
+    ----------
+    value : float
+        A Rayleigh quotient.
+    residual : float
+        ‖K v − value v‖ of its vector of norm 1; some eigenvalue is at most so far away.
+    low, high : float
+        Between them the exact one lies for certain, but for the rounding of the products.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> largest = K.largest_eigenvalue()
+    >>> round(largest.value, 9), largest.low <= 4 <= largest.high
+    (4.0, True)
     """
 
     value: float
@@ -68,30 +95,92 @@ class ExtremeEigenvalue:
 class SpectralDensity:
     """The density of eigenvalues, as a mean over random vectors of sums of peaks.
 
-    nodes, weights: (probes, steps): Ritz values and their shares, which add up to 1 for each probe.
+    Attributes
+    ----------
+    nodes, weights : (probes, steps) array
+        Ritz values and their shares, which add up to 1 for each probe.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> density = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3)).density(probes=2)
+    >>> round(density.share_below(5.0).value, 9), round(density.share_below(0.5).value, 9)
+    (1.0, 0.0)
     """
 
     nodes: np.ndarray
     weights: np.ndarray
 
     def share_below(self, value: float) -> Estimate:
-        """The share of the eigenvalues that are at most `value`."""
+        """The share of the eigenvalues that are at most `value`.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        Estimate
+        """
         return _mean((self.weights * (self.nodes <= value)).sum(1))
 
     def moment(self, power: int) -> Estimate:
-        """tr Kᵖ/n: exact in the mean for a power up to 2 steps − 1."""
+        """tr Kᵖ/n.
+
+        Parameters
+        ----------
+        power : int
+            p. The moment is exact in the mean up to 2 steps − 1.
+
+        Returns
+        -------
+        Estimate
+        """
         return _mean((self.weights * self.nodes**power).sum(1))
 
     def smoothed(self, grid: np.ndarray, width: float) -> np.ndarray:
-        """The density at the points of a grid, each peak a Gaussian of this standard deviation."""
+        """The density at the points of a grid, each peak a Gaussian.
+
+        Parameters
+        ----------
+        grid : (m,) array
+        width : float
+            Standard deviation of the Gaussians.
+
+        Returns
+        -------
+        (m,) array
+        """
         z = (np.asarray(grid)[:, None] - self.nodes.reshape(1, -1)) / width
         peaks = np.exp(-(z**2) / 2) / (width * math.sqrt(2 * math.pi))
         return np.asarray(peaks @ self.weights.reshape(-1) / len(self.nodes))
 
 
 class Operator(abc.ABC):
-    """A linear operator: `@` takes a vector (columns,) or several as columns (columns, m), NumPy or
-    torch, and gives the same kind. Raises UserError for vectors of another length."""
+    """A linear operator, which is not a matrix: what `Jacobian` and `NTKOperator` share.
+
+    `@` takes a vector (columns,) or several as columns (columns, m), NumPy or torch, and gives the
+    same kind. Raises UserError for vectors of another length.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Rows and columns.
+    dtype : torch.dtype
+        In which it computes.
+    device : torch.device
+    name : str
+        Class of the module.
+    T : Operator
+        The transpose.
+
+    Examples
+    --------
+    >>> import numpy as np, torch, ntkcond
+    >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> isinstance(K, ntkcond.Operator), K @ np.ones(3)
+    (True, array([4., 4., 4.]))
+    """
 
     shape: tuple[int, int]
     dtype: torch.dtype
@@ -101,10 +190,20 @@ class Operator(abc.ABC):
     @abc.abstractmethod
     def _times(self, v: Tensor) -> Tensor: ...
 
+    @abc.abstractmethod
+    def _work(self, columns: int) -> int:
+        """Samples that a product with so many vectors differentiates."""
+
     @property
     @abc.abstractmethod
     def T(self) -> "Operator":
         """The transpose."""
+
+    @overload
+    def __matmul__(self, v: Tensor) -> Tensor: ...
+
+    @overload
+    def __matmul__(self, v: np.ndarray) -> np.ndarray: ...
 
     def __matmul__(self, v: Vectors) -> Vectors:
         if not isinstance(v, Tensor | np.ndarray):
@@ -119,17 +218,30 @@ class Operator(abc.ABC):
             )
         here = given.to(self.device, self.dtype)
         vectors = here[:, None] if here.ndim == 1 else here
-        result = self._times(vectors).reshape(self.shape[0], *given.shape[1:])
+        with bar(f"{type(self).__name__} @", self._work(vectors.shape[1])):
+            result = self._times(vectors).reshape(self.shape[0], *given.shape[1:])
         if isinstance(v, Tensor):
             return result.to(v.device, v.dtype if v.is_floating_point() else self.dtype)
         return np.asarray(result.cpu().numpy(), v.dtype if v.dtype.kind == "f" else None)
 
     def to_dense(self) -> Tensor:
-        """The matrix, column by column."""
-        return self._times(torch.eye(self.shape[1], dtype=self.dtype, device=self.device))
+        """The matrix, column by column.
+
+        Returns
+        -------
+        (rows, columns) tensor
+            On its device, of its type.
+        """
+        with bar(f"matrix of a {type(self).__name__}", self._work(self.shape[1])):
+            return self._times(torch.eye(self.shape[1], dtype=self.dtype, device=self.device))
 
     def to_scipy(self) -> "LinearOperator":
-        """The same for SciPy's solvers, on NumPy vectors."""
+        """The same for SciPy's solvers, on NumPy vectors.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+        """
         from scipy.sparse.linalg import LinearOperator
 
         kind = np.dtype(str(self.dtype).removeprefix("torch."))
@@ -146,8 +258,17 @@ class Operator(abc.ABC):
 
 
 class Jacobian(Operator):
-    """J of a module's outputs on n samples with respect to P weights, (n, P); (n k, P) for all k
-    outputs, sample by sample."""
+    """J of a module's outputs on n samples with respect to P weights: what `jacobian` gives.
+
+    (n, P); (n k, P) for all k outputs, sample by sample. `J @ J.T` is an `NTKOperator`.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> J = ntkcond.jacobian(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> J, J @ torch.ones(4)
+    (Jacobian(3 × 4, float64 on cpu, of Linear), tensor([2., 2., 2.]))
+    """
 
     def __init__(self, network: "_Network", x: Tensor) -> None:
         self.network, self.x = network, x
@@ -157,9 +278,21 @@ class Jacobian(Operator):
     def _times(self, v: Tensor) -> Tensor:
         return self.network.forwards(self.x, v).flatten(0, 1)
 
+    def _work(self, columns: int) -> int:
+        return columns * len(self.x)
+
     @property
     def T(self) -> "TransposedJacobian":
         return TransposedJacobian(self)
+
+    @overload  # type: ignore[override]  # takes more than an operator: mypy allows no method that
+    def __matmul__(self, v: "TransposedJacobian") -> "NTKOperator": ...
+
+    @overload
+    def __matmul__(self, v: Tensor) -> Tensor: ...
+
+    @overload
+    def __matmul__(self, v: np.ndarray) -> np.ndarray: ...
 
     def __matmul__(self, v: Any) -> Any:
         if isinstance(v, TransposedJacobian):
@@ -168,7 +301,15 @@ class Jacobian(Operator):
 
 
 class TransposedJacobian(Operator):
-    """Jᵀ, (P, n)."""
+    """Jᵀ, (P, n): what the `T` of a `Jacobian` is.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> J = ntkcond.jacobian(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> J.T @ torch.ones(3)
+    tensor([1., 1., 1., 3.])
+    """
 
     def __init__(self, jacobian: Jacobian) -> None:
         self.jacobian, self.shape = jacobian, (jacobian.shape[1], jacobian.shape[0])
@@ -180,14 +321,34 @@ class TransposedJacobian(Operator):
             self.jacobian.x, v.reshape(len(self.jacobian.x), outputs, v.shape[1])
         )
 
+    def _work(self, columns: int) -> int:
+        return columns * len(self.jacobian.x)
+
     @property
     def T(self) -> Jacobian:
         return self.jacobian
 
 
 class NTKOperator(Operator):
-    """K = J₁ J₂ᵀ of a module, (n₁, n₂): products, diagonal, trace, and what they say of the
-    spectrum. summed: over outputs, K = Σⱼ J₁ⱼ J₂ⱼᵀ; else all outputs apart."""
+    """K = J₁ J₂ᵀ of a module, (n₁, n₂): what `ntk_operator` gives.
+
+    Products, diagonal, trace, and what they say of the spectrum. K = Σⱼ J₁ⱼ J₂ⱼᵀ, summed over
+    outputs, or of all outputs apart.
+
+    Attributes
+    ----------
+    is_symmetric : bool
+        Whether rows and columns are the same samples.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
+    >>> K
+    NTKOperator(3 × 3, float64 on cpu, of Linear)
+    >>> K.diag()
+    tensor([2., 2., 2.], dtype=torch.float64)
+    """
 
     def __init__(self, network: "_Network", x1: Tensor, x2: Tensor, summed: bool) -> None:
         self.network, self.x1, self.x2, self.summed = network, x1, x2, summed
@@ -211,56 +372,155 @@ class NTKOperator(Operator):
             total += network.forwards(self.x1, network.backwards(self.x2, u))[:, j]
         return total
 
+    def _work(self, columns: int) -> int:
+        each = columns * (len(self.network.outputs) if self.summed else 1)
+        return each * (len(self.x1) + len(self.x2))
+
     @property
     def is_symmetric(self) -> bool:
         """Whether rows and columns are the same samples."""
         return self.x1 is self.x2
 
     def diag(self) -> Tensor:
-        """The diagonal, (n,) or (n k,): squared norms of gradients, one backward pass a batch."""
+        """The diagonal: squared norms of gradients, one backward pass a batch.
+
+        Returns
+        -------
+        (n,) or (n k,) tensor
+
+        Raises
+        ------
+        UserError
+            Of two sets of samples.
+        """
         self._require_symmetric("the diagonal")
-        squares = self.network.squares(self.x1)
+        with bar("diagonal of an NTK", len(self.x1)):
+            squares = self.network.squares(self.x1)
         return squares.sum(1) if self.summed else squares.flatten()
 
     def trace(self) -> float:
-        """tr K, the sum of the diagonal."""
+        """tr K, the sum of the diagonal.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        UserError
+            Of two sets of samples.
+        """
         return float(self.diag().sum())
 
     def estimated_trace(self, products: int = 30, seed: int = 0) -> Estimate:
-        """tr K from so many products, by Hutch++ (Meyer, Musco, Musco and Woodruff 2021): exact on
-        the range of K times random signs, a third of the products, where the largest eigenvalues
-        are; the mean of zᵀ K z on what is left. Raises UserError for fewer than 6 products."""
+        """tr K by Hutch++ (Meyer, Musco, Musco and Woodruff 2021): exact on the range of K times
+        random signs, a third of the products, where the largest eigenvalues are; the mean of
+        zᵀ K z on what is left.
+
+        Parameters
+        ----------
+        products : int
+            Products with K, 6 or more.
+        seed : int
+            Of the random signs.
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        UserError
+            For fewer products, and of two sets of samples.
+        """
         self._require_symmetric("the trace")
         if products < 6:
             raise UserError(f"products={products}: an estimated trace takes 6 or more")
         third = min(products // 3, self.shape[0])
         signs = self._signs(2 * third, seed).T
-        q, _ = np.linalg.qr(np.asarray(self @ signs[:, :third]))
-        largest = float(np.sum(q * np.asarray(self @ q)))
-        z = signs[:, third:] - q @ (q.T @ signs[:, third:])
-        rest = _mean(np.sum(z * np.asarray(self @ z), axis=0))
+        with bar("estimated trace of an NTK", self._work(3 * third)):
+            q, _ = np.linalg.qr(self @ signs[:, :third])
+            largest = float(np.sum(q * (self @ q)))
+            z = signs[:, third:] - q @ (q.T @ signs[:, third:])
+            rest = _mean(np.sum(z * (self @ z), axis=0))
         return Estimate(largest + rest.value, rest.standard_error)
 
     def largest_eigenvalue(self, tolerance: float = 1e-8, seed: int = 0) -> ExtremeEigenvalue:
-        """λ_max by Lanczos, until the residual is this small, relative to it.
+        """λ_max by Lanczos.
 
-        It is not below `low`, nor above the trace, `high`. That it is within the residual of
-        `value` is not proved, though likely: Lanczos starts from a random vector."""
-        value, residual, rounding = self._extreme("LA", tolerance, seed, None)
-        return ExtremeEigenvalue(value, residual, value - rounding, self.trace() + rounding)
+        Parameters
+        ----------
+        tolerance : float
+            Residual to reach, relative to it.
+        seed : int
+            Of the first vector.
+
+        Returns
+        -------
+        ExtremeEigenvalue
+            λ_max is not below `low`, nor above the trace, `high`. That it is within the residual of
+            `value` is not proved, though likely: Lanczos starts from a random vector.
+
+        Raises
+        ------
+        UserError
+            For a tolerance that is no number, and of two sets of samples.
+        """
+        with bar("largest eigenvalue of an NTK", None):
+            value, residual, rounding = self._extreme("LA", tolerance, seed, None)
+            return ExtremeEigenvalue(value, residual, value - rounding, self.trace() + rounding)
 
     def smallest_eigenvalue(
         self, tolerance: float = 1e-4, products: int = 300, seed: int = 0
     ) -> ExtremeEigenvalue:
-        """An upper bound on λ_min by Lanczos with so many products at most. `low` is 0: products
-        bound it by nothing else. Where κ is large it may be far too large: `condition_number` of
-        the kernel decides."""
-        value, residual, rounding = self._extreme("SA", tolerance, seed, products)
+        """An upper bound on λ_min by Lanczos.
+
+        Parameters
+        ----------
+        tolerance : float
+            Residual to reach, relative to it.
+        products : int
+            Products with K, at most.
+        seed : int
+            Of the first vector.
+
+        Returns
+        -------
+        ExtremeEigenvalue
+            `low` is 0: products bound λ_min by nothing else. Where κ is large `value` may be far
+            too large: `condition_number` of the kernel decides.
+
+        Raises
+        ------
+        UserError
+            For fewer than one product, a tolerance that is no number, and of two sets of samples.
+        """
+        with bar("smallest eigenvalue of an NTK", None):
+            value, residual, rounding = self._extreme("SA", tolerance, seed, products)
         return ExtremeEigenvalue(value, residual, 0.0, max(value, 0.0) + rounding)
 
     def density(self, probes: int = 10, steps: int = 30, seed: int = 0) -> SpectralDensity:
         """The density of eigenvalues by stochastic Lanczos quadrature (Ubaru, Chen and Saad, SIAM
-        J. Matrix Anal. Appl. 38, 1075, 2017): probes × steps products, probes vectors at once."""
+        J. Matrix Anal. Appl. 38, 1075, 2017).
+
+        Parameters
+        ----------
+        probes : int
+            Random vectors, which are multiplied at once.
+        steps : int
+            Products with each.
+        seed : int
+            Of the random vectors.
+
+        Returns
+        -------
+        SpectralDensity
+
+        Raises
+        ------
+        UserError
+            For fewer than one probe or step, and of two sets of samples.
+        """
         self._require_symmetric("the density")
         if probes < 1 or steps < 1:
             raise UserError(f"probes={probes}, steps={steps}: each must be 1 or more")
@@ -268,15 +528,16 @@ class NTKOperator(Operator):
         start = self._signs(probes, seed).T / math.sqrt(self.shape[0])
         basis = [torch.from_numpy(start).to(self.device, self.dtype)]  # each (n, probes)
         diagonal, beside = np.zeros((probes, steps)), np.zeros((probes, steps))
-        for step in range(steps):
-            v = self._times(basis[-1])
-            diagonal[:, step] = (v * basis[-1]).sum(0).cpu().numpy()
-            for _ in range(2):  # against all before: rounding makes copies of eigenvalues otherwise
-                for q in basis:
-                    v = v - q * (q * v).sum(0)
-            size = v.norm(dim=0)
-            beside[:, step] = size.cpu().numpy()
-            basis.append(v / size.clamp(min=torch.finfo(self.dtype).tiny))
+        with bar("density of an NTK's eigenvalues", self._work(probes * steps)):
+            for step in range(steps):
+                v = self._times(basis[-1])
+                diagonal[:, step] = (v * basis[-1]).sum(0).cpu().numpy()
+                for _ in range(2):  # against all before: rounding makes copies of eigenvalues else
+                    for q in basis:
+                        v = v - q * (q * v).sum(0)
+                size = v.norm(dim=0)
+                beside[:, step] = size.cpu().numpy()
+                basis.append(v / size.clamp(min=torch.finfo(self.dtype).tiny))
         return _quadrature(diagonal, beside[:, :-1])
 
     def _signs(self, probes: int, seed: int) -> np.ndarray:
@@ -336,6 +597,7 @@ class NTKOperator(Operator):
             raise UserError(f"{what} of a kernel of two sets of samples is not defined")
 
 
+@with_hints
 def jacobian(
     module: nn.Module | Callable[..., Tensor],
     x: Samples,
@@ -348,10 +610,27 @@ def jacobian(
 ) -> Jacobian:
     """J of a module as it is, as an operator (n, P); the module is copied.
 
-    x, params, parameters, dtype: as of `ntkcond.kernel`. output: a position, or "all", (n k, P),
-    sample by sample. batch: samples that are differentiated at once. Columns are the weights in the
-    order of `module.named_parameters()`. Raises UserError as `kernel` does.
+    Parameters
+    ----------
+    module, x, params, parameters, dtype
+        As of `kernel`.
+    output : int, "all", or function
+        As of `kernel`; with "all" J is (n k, P), sample by sample.
+    batch : int
+        Samples that are differentiated at once.
 
+    Returns
+    -------
+    Jacobian
+        Its columns are the weights in the order of `module.named_parameters()`.
+
+    Raises
+    ------
+    UserError
+        As `kernel` does.
+
+    Examples
+    --------
     >>> import torch, ntkcond
     >>> J = ntkcond.jacobian(torch.nn.Linear(3, 1), torch.eye(3))
     >>> J.to_dense()
@@ -365,10 +644,12 @@ def jacobian(
     """
     if output == "trace":
         raise UserError('a Jacobian is of one output, or of output="all"')
-    network, (samples,) = _network(module, [x], params, output, parameters, batch, dtype)
+    choice = Choice(params, output, parameters, dtype)
+    network, (samples,) = _network(module, [x], choice, batch)
     return Jacobian(network, samples)
 
 
+@with_hints
 def ntk_operator(
     module: nn.Module | Callable[..., Tensor],
     x: Samples,
@@ -383,16 +664,34 @@ def ntk_operator(
     """K = J Jᵀ of a module as it is, as an operator (n, n), or (n, n₂) with other samples x2; the
     module is copied.
 
-    Arguments as of `ntkcond.kernel`; batch: samples that are differentiated at once. Products have
-    no certificate, and whether samples depend on each other is tried on the first four alone.
+    Parameters
+    ----------
+    module, x, x2, params, output, parameters, dtype
+        As of `kernel`.
+    batch : int
+        Samples that are differentiated at once.
 
+    Returns
+    -------
+    NTKOperator
+        Its products have no certificate, and whether samples depend on each other is tried on the
+        first four alone.
+
+    Raises
+    ------
+    UserError
+        As `kernel` does.
+
+    Examples
+    --------
     >>> import torch, ntkcond
     >>> K = ntkcond.ntk_operator(torch.nn.Linear(3, 1), torch.eye(3))
     >>> K @ torch.ones(3), K.trace()
     (tensor([4., 4., 4.]), 6.0)
     """
     sets = [x] if x2 is None else [x, x2]
-    network, samples = _network(module, sets, params, output, parameters, batch, dtype)
+    choice = Choice(params, output, parameters, dtype)
+    network, samples = _network(module, sets, choice, batch)
     return NTKOperator(network, samples[0], samples[-1], output == "trace")
 
 
@@ -407,16 +706,13 @@ def _product(left: Jacobian, right: Jacobian) -> NTKOperator:
 def _network(
     module: nn.Module | Callable[..., Tensor],
     sets: Sequence[Samples],
-    params: Any,
-    output: Output,
-    parameters: Sequence[str] | None,
+    choice: Choice,
     batch: int | None,
-    dtype: torch.dtype,
 ) -> tuple["_Network", list[Tensor]]:
     name = type(module).__name__
-    wrapped, names, rows, which = given(module, sets, params, output, parameters, dtype)
+    wrapped, names, rows, which = given(module, sets, choice)
     samples = [some.clone() for some in rows]
-    differentiated = Differentiated(wrapped, names, dtype)
+    differentiated = Differentiated(wrapped, names, choice.dtype)
     few = samples[0][:FEW]
     outputs = output_positions(which, differentiated.check(few))
     at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
@@ -473,6 +769,7 @@ class _Network:
                 for (start, p), g in zip(self._places(), gradients, strict=True):
                     if g is not None:
                         total[column, start : start + p.numel()] += g.reshape(-1)
+                advance(len(f))
         return total.T
 
     @torch.inference_mode(False)
@@ -486,6 +783,7 @@ class _Network:
             }
             for part in self._parts(x):
                 result[part, :, column] = self.along(x[part], tangents)
+                advance(len(x[part]))
         return result
 
     @torch.inference_mode(False)
@@ -496,6 +794,7 @@ class _Network:
         for start in range(0, len(x), at_once):
             part = x[start : start + at_once]
             gradients = settled(partial(self.differentiated, part, self.outputs))
+            advance(len(part))
             by_output = zip(*gradients.values(), strict=True)
             rows.append(torch.stack([sum(g.squares() for g in one) for one in by_output], 1))
         return torch.cat(rows)

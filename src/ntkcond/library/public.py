@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ntkcond.library.inputs import with_hints
 from ntkcond.library.kernel import Kernel
 from ntkcond.library.of_module import bound_of, matrix_of
 from ntkcond.networks.mlp import MLP
@@ -18,16 +19,33 @@ from ntkcond.ntk.eigenvalues import Extremes
 from ntkcond.run.errors import UserError
 
 
+@with_hints
 def extreme_eigenvalues(
-    kernel: Kernel | np.ndarray | Tensor, kernel_error: float = 0.0, certify: bool = True
+    kernel: Kernel | np.ndarray | Tensor, *, kernel_error: float = 0.0, certify: bool = True
 ) -> Extremes:
     """λ_max and λ_min of a symmetric positive semi-definite matrix, and intervals that hold them.
 
-    kernel: (n, n), exactly symmetric; in float64, or taken to it without rounding. kernel_error: by
-    how much, in norm, it may fail to be positive semi-definite. certify: prove the intervals, for
-    n ≤ 2,000; beyond, λ_min is the smallest as far as Lanczos has converged. Raises UserError as
-    `condition_number` does, and if it is not positive semi-definite.
+    Parameters
+    ----------
+    kernel : Kernel or (n, n) array
+        Exactly symmetric; in float64, or taken to it without rounding.
+    kernel_error : float
+        By how much, in norm, it may fail to be positive semi-definite.
+    certify : bool
+        Prove the intervals, for n ≤ 2,000; beyond, λ_min is the smallest as far as Lanczos has
+        converged.
 
+    Returns
+    -------
+    Extremes
+
+    Raises
+    ------
+    UserError
+        As `condition_number` does, and if it is not positive semi-definite.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> extremes = ntkcond.extreme_eigenvalues(np.diag([1.0, 2.0, 5.0]))
     >>> extremes.lambda_min, extremes.lambda_max, extremes.error < 1e-14, extremes.proved
@@ -43,13 +61,33 @@ def extreme_eigenvalues(
     return found
 
 
-def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1.0) -> np.ndarray:
-    """φ for inputs of norm 1 at an angle θ_in at infinite width (Thm 4.4 for ReLU), elementwise on
-    [0, π], in radians; float64, of θ_in's shape.
+@with_hints
+def gradient_angle(
+    theta_in: ArrayLike, network: MLP, *, weight_variance: float = 1.0
+) -> np.ndarray:
+    """φ, the angle of the gradients of two inputs of norm 1 at infinite width (Thm 4.4 for ReLU).
 
-    weight_variance: σ_w², of all weights, 1 in the paper but for Figure 6 of its newest version.
-    Raises UserError for other angles, a network of finite width, a variance that is not above 0.
+    Parameters
+    ----------
+    theta_in : array
+        The angle of the inputs, on [0, π], in radians, of any shape.
+    network : MLP
+        Of infinite width.
+    weight_variance : float
+        σ_w², of all weights, 1 in the paper but for Figure 6 of its newest version.
 
+    Returns
+    -------
+    float64 array
+        φ in radians, elementwise, of the same shape.
+
+    Raises
+    ------
+    UserError
+        For other angles, a network of finite width, a variance that is not above 0.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=np.inf)
     >>> float(ntkcond.gradient_angle(np.pi / 2, network) / np.pi).__round__(3)  # arccos 1/(2π)
@@ -64,15 +102,36 @@ def gradient_angle(theta_in: ArrayLike, network: MLP, weight_variance: float = 1
 
 
 def infinite_width_ntk(x: ArrayLike | Tensor, network: MLP) -> np.ndarray:
-    """The NTK at infinite width, (n, n) float64, exactly symmetric; x (n, d).
+    """The NTK of a network at infinite width.
 
+    Parameters
+    ----------
+    x : (n, d) array
+        Samples. Where the NTK is that of x/‖x‖ (Notes), their norms are 1.
+    network : MLP
+        Of infinite width.
+
+    Returns
+    -------
+    (n, n) float64 array
+        Exactly symmetric.
+
+    Raises
+    ------
+    UserError
+        Where the NTK is that of x/‖x‖, unless every row has norm 1, up to float32's rounding; for a
+        network of finite width; for other x.
+
+    Notes
+    -----
     For ReLU K_ij = (L+1) ‖xᵢ‖ ‖xⱼ‖ cos φ_ij (Thm 4.4 with ‖∇f(x)‖² = (L+1) ‖x‖², v1's Eq. 39: the
     theorem's own last line lacks the square root). A linear network's is (L+1) X Xᵀ. With the first
     layer alone trainable, those of ReLU and linear are without the factor L+1. Homogeneous
     activations of degree k scale with ‖xᵢ‖ and ‖xⱼ‖ to the power kᴸ. For others, and with biases
-    where the network is not linear, it is the NTK of x/‖x‖. Raises UserError unless every row then
-    has norm 1, up to float32's rounding; for a network of finite width; for other x.
+    where the network is not linear, it is the NTK of x/‖x‖.
 
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["linear"], depth=1, width=np.inf)
     >>> ntkcond.infinite_width_ntk(np.eye(2), network)

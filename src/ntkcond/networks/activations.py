@@ -16,19 +16,37 @@ from ntkcond.arrays.backend import Array, special, xp
 class Activation:
     """An activation function of the networks.
 
-    title: its name in figures.
-    value, slope: σ and σ′, elementwise on an array of any shape and its type.
-    c: c_σ = 1 / E[σ(z)²] for z ~ N(0, 1), which keeps E‖αˡ‖² = ‖x‖² from layer to layer; if None,
-    `ntkcond.networks.gaussian.normalisation` computes it.
-    linear: σ is the identity, so that the whole network is linear in x.
-    degree: k with σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients;
-    None if no such k exists.
-    kinks: where σ or a derivative of it jumps: for the quadrature at infinite width, and for gates
-    that rounding may turn.
-    bend: of bounds on rounding: (b, r) with |σ″| ≤ min(b, r |σ′|) away from kinks; None: b from
-    differences of the slope, which is then no proof.
-    flat: where |z| is above it, |σ″| is below all numbers of float64.
-    rough: by how much the terms of which `slope` is the sum exceed it, in all.
+    Attributes
+    ----------
+    title : str
+        Its name in figures.
+    value, slope : function
+        σ and σ′, elementwise on an array of any shape and its type.
+    c : float or None
+        c_σ = 1 / E[σ(z)²] for z ~ N(0, 1), which keeps E‖αˡ‖² = ‖x‖² from layer to layer; if None,
+        `ntkcond.networks.gaussian.normalisation` computes it.
+    linear : bool
+        σ is the identity, so that the whole network is linear in x.
+    degree : int or None
+        k with σ(a z) = aᵏ σ(z) for all a > 0, so that parallel inputs have parallel gradients; None
+        if no such k exists.
+    kinks : sequence of float
+        Where σ or a derivative of it jumps: for the quadrature at infinite width, and for gates
+        that rounding may turn.
+    bend : (float, float) or None
+        Of bounds on rounding: (b, r) with `|σ″| ≤ min(b, r |σ′|)` away from kinks; None: b from
+        differences of the slope, which is then no proof.
+    rough : float
+        By how much the terms of which `slope` is the sum exceed it, in all.
+    flat : float
+        Where `|z|` is above it, `|σ″|` is below all numbers of float64.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> relu = ntkcond.ACTIVATIONS["relu"]
+    >>> relu.value(np.array([-1.0, 2.0])), relu.slope(np.array([-1.0, 2.0])), relu.degree
+    (array([0., 2.]), array([0., 1.]), 1)
     """
 
     title: str

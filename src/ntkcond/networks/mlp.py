@@ -25,8 +25,20 @@ TRAINABLE = ("all", "first")
 class LayerGradient(NamedTuple):
     """∂f/∂Wˡ of n samples as its two factors: the gradient of sample i is backward[i] forward[i]ᵀ.
 
-    forward: αˡ⁻¹, (n, m_{l−1}) float64; with biases β as one more column.
-    backward: ∂f/∂(Wˡ αˡ⁻¹), (n, m_l) float64; None stands for a column of ones.
+    Attributes
+    ----------
+    forward : (n, m_{l−1}) float64 array
+        αˡ⁻¹; with biases β as one more column.
+    backward : (n, m_l) float64 array or None
+        ∂f/∂(Wˡ αˡ⁻¹); None stands for a column of ones.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=1, width=4)
+    >>> first, last = network.initial_gradients(seed=1, features=3)(np.eye(3))
+    >>> first.forward.shape, first.backward.shape, last.forward.shape, last.backward
+    ((3, 3), (3, 4), (3, 4), None)
     """
 
     forward: Array
@@ -62,14 +74,33 @@ class Trace(NamedTuple):
 class MLP:
     """A network, and the weights with respect to which its NTK takes gradients.
 
+    Parameters
+    ----------
+    activation : Activation
+        σ: one of `ACTIVATIONS`.
+    depth : int
+        L, hidden layers, 0 or more.
+    width : float
+        m, neurons in each hidden layer; math.inf for infinite width (`ntkcond.ntk.infinite_width`),
+        which has no weights.
+    trainable : "all" or "first"
+        All layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
+    bias : float
+        β, 0 for none.
+
+    Raises
+    ------
+    UserError
+        For a field out of its range.
+
+    Notes
+    -----
     Each field is an option of the command line (`ntkcond.steps.network_options`). Its metadata:
     help; minimum of a number; choices of a word, or a dict from word to value; ntk_only, of a field
     that training does not use.
 
-    width: math.inf for infinite width (`ntkcond.ntk.infinite_width`), which has no weights.
-    trainable: all layers, or the first alone with the other weights fixed (Eq. 12, Thm 5.1).
-    bias: β, 0 for none. Raises UserError for a field out of its range.
-
+    Examples
+    --------
     >>> import ntkcond
     >>> ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=2, width=512).weight_count(features=784)
     664064
@@ -99,7 +130,7 @@ class MLP:
 
     @property
     def is_linear(self) -> bool:
-        """Whether f is linear in x, or affine: a linear activation, or no hidden layer at all."""
+        """Whether f is linear in x, or affine, by its activation or without a hidden layer."""
         return self.activation.linear or self.depth == 0
 
     @property
@@ -121,11 +152,20 @@ class MLP:
         return list(zip(sizes[1:], sizes[:-1], strict=True))
 
     def weights(self, seed: int, features: int, outputs: int = 1) -> "list[np.ndarray]":
-        """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries: float64 of shapes (m, d), (m, m) …, (outputs, m);
-        with biases these are one more column, and the others the same as without.
+        """W¹ … Wᴸ⁺¹ with i.i.d. N(0, 1) entries.
 
         Each matrix has a counter-based stream (Philox) that depends on seed, depth, layer and shape
         alone: the same on every device and machine and in any order of jobs.
+
+        Parameters
+        ----------
+        seed, features, outputs : int
+
+        Returns
+        -------
+        list of float64 arrays
+            Of shapes (m, d), (m, m) …, (outputs, m); with biases these are one more column, and the
+            others the same as without.
         """
         import numpy as np
 
@@ -141,7 +181,17 @@ class MLP:
         return weights
 
     def weight_count(self, features: int, outputs: int = 1) -> float:
-        """Number of weights P: no NTK of a network with one output has a rank above it."""
+        """Number of weights P: no NTK of a network with one output has a rank above it.
+
+        Parameters
+        ----------
+        features, outputs : int
+
+        Returns
+        -------
+        float
+            math.inf at infinite width.
+        """
         if self.depth and self.width == math.inf:
             return math.inf
         one = int(self.bias > 0)
@@ -149,7 +199,16 @@ class MLP:
 
     def rounding_stages(self, features: int) -> tuple[int, int]:
         """The stages of rounding in an entry of K, and the longest sum of products in one: forward,
-        backward, Gram, with sums of up to max(m, d) products."""
+        backward, Gram, with sums of up to max(m, d) products.
+
+        Parameters
+        ----------
+        features : int
+
+        Returns
+        -------
+        (int, int)
+        """
         longest = max(int(self.width) if self.depth else 0, features)
         return 2 * self.depth + 1, longest + int(self.bias > 0)
 
@@ -158,7 +217,17 @@ class MLP:
     ) -> list[LayerGradient]:
         """The factored gradient of f with respect to each trainable Wˡ, for each row of x.
 
-        x: (n, d) float64; weights: from `weights`, on x's device. trace: empty lists, to be filled.
+        Parameters
+        ----------
+        x : (n, d) float64 array
+        weights : list of arrays
+            From `weights`, on x's device.
+        trace : Trace
+            Empty lists, to be filled.
+
+        Returns
+        -------
+        list of LayerGradient
         """
         from ntkcond.networks.gaussian import normalisation
 
@@ -192,9 +261,19 @@ class MLP:
         return layers[:1] if self.trainable == "first" else layers
 
     def linear_factor(self, weights: Sequence[Array]) -> Array:
-        """R, upper triangular (d, d) float64, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3);
-        with biases X has a column β more (`with_bias`), and R is (d + 1, d + 1).
+        """R, upper triangular, with K = (X Rᵀ)(X Rᵀ)ᵀ for a linear network (Eq. 3).
 
+        Parameters
+        ----------
+        weights : list of arrays
+
+        Returns
+        -------
+        (d, d) float64 array
+            With biases X has a column β more (`with_bias`), and R is (d + 1, d + 1).
+
+        Notes
+        -----
         There αˡ = Pₗ x and the back-propagated vectors δˡ do not depend on x, so that
         K = X M Xᵀ with M = Σₗ ‖δˡ⁺¹‖² PₗᵀPₗ, l = 0..L. R is the triangular factor of a QR
         decomposition of the stacked ‖δˡ⁺¹‖ Pₗ: M = RᵀR is never formed, which would square
@@ -230,18 +309,47 @@ class MLP:
         return products, deltas[::-1]
 
     def gradients(self, weights: Sequence[Array]) -> GradientMap:
-        """A function from x (n, d) to factors whose NTK (`ntkcond.ntk.empirical`) is that of the
-        network: one for each trainable layer, or a single (n, d) one, X Rᵀ, if the network is
-        linear (`linear_factor`)."""
+        """A function from samples to factors whose NTK (`empirical_ntk`) is that of the network.
+
+        Parameters
+        ----------
+        weights : list of arrays
+
+        Returns
+        -------
+        function
+            From x (n, d) to one factor for each trainable layer; or to a single (n, d) one, X Rᵀ,
+            if the network is linear (`linear_factor`).
+        """
         if self.is_linear:
             transposed = self.linear_factor(weights).T
             return lambda x: [LayerGradient(self.with_bias(x) @ transposed, None)]
         return lambda x: self.layer_gradients(x, weights)
 
     def initial_weights(self, seed: int, features: int, device: Device = "cpu") -> list[Array]:
-        """`weights` of one output for a device (`ntkcond.arrays.backend.put`)."""
+        """`weights` of one output for a device (`ntkcond.arrays.backend.put`).
+
+        Parameters
+        ----------
+        seed, features : int
+        device : str or torch.device
+
+        Returns
+        -------
+        list of float64 arrays
+        """
         return [put(w, device) for w in self.weights(seed, features)]
 
     def initial_gradients(self, seed: int, features: int, device: Device = "cpu") -> GradientMap:
-        """`gradients` at the network's initial weights."""
+        """`gradients` at the network's initial weights.
+
+        Parameters
+        ----------
+        seed, features : int
+        device : str or torch.device
+
+        Returns
+        -------
+        function
+        """
         return self.gradients(self.initial_weights(seed, features, device))

@@ -37,10 +37,30 @@ RESOLVED, SINGULAR, UNRESOLVED = "resolved", "singular", "unresolved"
 class Extremes(NamedTuple):
     """The ends of the spectrum of a given matrix, and where the exact ones lie.
 
-    largest, smallest: (low, high) of λ_max and of λ_min. proved: whether that is a theorem; if not,
-    λ_max is not above and λ_min not below as far as the solver is to be believed. norm: λ_max is
-    not above, for certain. eigenvalues: all of them, (n,) ascending, as computed; or else vector:
-    the eigenvector of λ_min, (n,) of norm 1."""
+    Attributes
+    ----------
+    lambda_max, lambda_min : float
+        As computed.
+    largest, smallest : (float, float)
+        (low, high) of λ_max and of λ_min.
+    proved : bool
+        Whether that is a theorem; if not, λ_max is not above and λ_min not below as far as the
+        solver is to be believed.
+    norm : float
+        λ_max is not above, for certain.
+    eigenvalues : (n,) array or None
+        All of them, ascending, as computed, where n ≤ 2,000.
+    vector : (n,) array or None
+        Else the eigenvector of λ_min, of norm 1.
+    error : float
+        How far the exact λ_min may be from the computed one.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> ntkcond.extreme_eigenvalues(np.diag([1.0, 2.0, 5.0])).eigenvalues
+    array([1., 2., 5.])
+    """
 
     lambda_max: float
     lambda_min: float
@@ -62,9 +82,41 @@ class Extremes(NamedTuple):
 class Spectrum:
     """The ends of the spectrum of an (n, n) NTK, its κ and their verdict.
 
-    extremes: of the matrix as computed. kernel_error: how far that is from the exact NTK. n: rows.
-    rank_bound: the exact NTK's rank is at most this, for certain. smallest_is_above: a proven lower
-    bound on λ_min of the computed matrix, of a large one, if it was asked for.
+    Attributes
+    ----------
+    kappa : float
+        λ_max/λ_min; ∞ of a singular NTK, the lower bound of an unresolved one.
+    kappa_lower, kappa_upper : float
+        Between them the exact κ lies.
+    lambda_max, lambda_min : float
+        As computed: λ_min may be negative by less than its error.
+    error : float
+        A bound on the error of λ_min, with that of the kernel, of the grade.
+    verdict : str
+        "resolved"; "singular", κ = ∞; "unresolved", λ_min is lost in rounding.
+    grade : str
+        "proved", "model" or "estimated": what the interval rests on.
+    kinks : int
+        Preactivations so near a kink that rounding may have put them on its other side.
+    known_kappa : str
+        κ in the digits that are known.
+    extremes : Extremes
+        Of the matrix as computed.
+    kernel_error : KernelError
+        How far that is from the exact NTK.
+    n : int
+        Rows.
+    rank_bound : int
+        The exact NTK's rank is at most this, for certain.
+    smallest_is_above : float or None
+        A proven lower bound on λ_min of the computed matrix, of a large one, if it was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np, ntkcond
+    >>> spectrum = ntkcond.condition_number(np.diag([1.0, 2.0, 4.0]), error=0.1)
+    >>> spectrum.verdict, spectrum.grade, round(spectrum.kappa, 9), round(spectrum.error, 9)
+    ('resolved', 'proved', 4.0, 0.1)
     """
 
     extremes: Extremes

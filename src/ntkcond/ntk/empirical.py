@@ -110,11 +110,25 @@ def _accumulate(
 def empirical_ntk(
     factors: Sequence[LayerGradient] | GradientMap, x: Array | None = None, tile: int | None = None
 ) -> Array:
-    """K, (n, n) of the factors' type, exactly symmetric.
+    """The NTK of one of the paper's networks, from factored gradients.
 
-    factors: of `MLP.gradients(weights)(x)` or `MLP.initial_gradients(…)(x)` on n samples; or the
-    function itself, with x (n, d), which is faster on several threads. tile: rows of a tile.
+    Parameters
+    ----------
+    factors : list of LayerGradient, or function
+        Of `MLP.gradients(weights)(x)` or `MLP.initial_gradients(…)(x)` on n samples; or the
+        function itself, with `x`: faster on several threads.
+    x : (n, d) array
+        Samples, of the function.
+    tile : int
+        Rows of a tile.
 
+    Returns
+    -------
+    (n, n) array
+        K of the factors' type, exactly symmetric.
+
+    Examples
+    --------
     >>> import numpy as np, ntkcond
     >>> network = ntkcond.MLP(ntkcond.ACTIVATIONS["relu"], depth=3, width=64)
     >>> ntkcond.empirical_ntk(network.initial_gradients(seed=1, features=5), np.eye(5)).shape

@@ -8,7 +8,17 @@ from collections.abc import Callable
 
 class UserError(ValueError):
     """Bad input, a missing file, too little memory or disk: the message names the file or setting
-    and the fix. Steps and the Snakefile print it without a traceback."""
+    and the fix. Steps and the Snakefile print it without a traceback.
+
+    Examples
+    --------
+    >>> import torch, ntkcond
+    >>> try:
+    ...     ntkcond.kernel(torch.nn.Linear(3, 2), torch.eye(3), outptu=0)
+    ... except ntkcond.UserError as error:
+    ...     print(error)
+    kernel has no option outptu=. It has output=
+    """
 
 
 def run(
