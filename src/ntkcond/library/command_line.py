@@ -19,7 +19,7 @@ from torch import nn
 from tqdm import tqdm
 
 from ntkcond.library import user_files
-from ntkcond.library.closest import Closest, closest_pair
+from ntkcond.library.closest import ClosestPair, closest_pair
 from ntkcond.library.eigen import Interval, eigendecomposition
 from ntkcond.library.of_module import kernel
 from ntkcond.ntk.eigenvalues import RESOLVED, Spectrum
@@ -41,7 +41,7 @@ class Initialisation:
     spectrum: Spectrum
     values: np.ndarray
     error: float
-    pair: Closest
+    pair: ClosestPair
     k: int
     effective_rank: Interval
     alignment: Interval | None
