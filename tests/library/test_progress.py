@@ -17,6 +17,7 @@ torch.manual_seed(0)
 X = torch.randn(40, 6)
 RELU = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 2))
 OPERATOR = ntkcond.ntk_operator(RELU, X, output="trace")
+JACOBIAN = ntkcond.jacobian(RELU, X, output=0)
 
 
 class Mixing(nn.Module):
@@ -78,7 +79,8 @@ CALLS = {
     "trace": OPERATOR.trace,
     "estimated trace": OPERATOR.estimated_trace,
     "density": lambda: OPERATOR.density(probes=2, steps=3),
-    "Jacobian": lambda: ntkcond.jacobian(RELU, X, output=0).T @ torch.ones(40),
+    "Jacobian": lambda: JACOBIAN.T @ torch.ones(40),
+    "operator of mixed samples": lambda: ntkcond.ntk_operator(Mixing(), X, output=0),
 }
 
 

@@ -674,8 +674,7 @@ def ntk_operator(
     Returns
     -------
     NTKOperator
-        Its products have no certificate, and whether samples depend on each other is tried on the
-        first four alone.
+        Its products have no certificate.
 
     Raises
     ------
@@ -716,8 +715,9 @@ def _network(
     few = samples[0][:FEW]
     outputs = output_positions(which, differentiated.check(few))
     at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
-    for part in samples:
-        settled(partial(require_apart, differentiated, part, at_once))
+    with bar(f"samples of a {name}"):
+        for part in samples:
+            settled(partial(require_apart, differentiated, part, at_once))
     if batch is None:
         batch = 4 * at_once  # one backward pass, without gradients of samples
     elif isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
