@@ -40,8 +40,10 @@ TITLES = {
 
 @functools.cache
 def kept(path: str) -> pd.DataFrame:
-    """A CSV in git by its path, without `.csv`."""
-    return pd.read_csv(ROOT / f"{path}.csv", keep_default_na=False, na_values=[""])
+    """A CSV in git by its path, without `.csv` or `.csv.gz`."""
+    plain = ROOT / f"{path}.csv"
+    place = plain if plain.exists() else ROOT / f"{path}.csv.gz"
+    return pd.read_csv(place, keep_default_na=False, na_values=[""])
 
 
 def markdown(cells: pd.DataFrame) -> str:

@@ -44,7 +44,8 @@ from ntkcond.settings.kinds import require_known
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
-COMPRESSED = 200_000  # bytes of a table from which on it is kept as .csv.gz
+COMPRESSED = 50_000  # bytes from which on a table that no reader asks for is kept as .csv.gz
+READ_UP_TO = 10**6  # bytes of others
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
     "fresh", "of older code, compared equal", "out of date", "not made yet",
 )  # fmt: skip
@@ -259,7 +260,8 @@ class Study:
     def _write(self, name: str, content: bytes) -> None:
         place = self.folder / name
         packed = place.with_name(f"{place.name}.gz")
-        large = place.suffix == ".csv" and len(content) > COMPRESSED
+        most = READ_UP_TO if place.stem in self.keeps else COMPRESSED
+        large = place.suffix == ".csv" and len(content) > most
         (place if large else packed).unlink(missing_ok=True)
         with replacing(packed if large else place) as temporary:
             temporary.write_bytes(gzip.compress(content, 9, mtime=0) if large else content)
