@@ -21,8 +21,9 @@ for width in (32, 2048):
         if step % 100 == 0:
             kernel = ntkcond.kernel(network, x)
             moved = np.linalg.norm(kernel.matrix - start.matrix) / np.linalg.norm(start.matrix)
-            print(f"width {width}, step {step}: loss {loss.item():.3f}, K moved by"
-                  f" {100 * moved:.0f} %, {ntkcond.condition_number(kernel).known_kappa}")  # fmt: skip
+            kappa = ntkcond.condition_number(kernel).known_kappa
+            print(f"width {width}, step {step}: loss {loss.item():.3f}, {kappa}, "
+                  f"K moved by {100 * moved:.0f} %")  # fmt: skip
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
