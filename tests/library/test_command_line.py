@@ -239,6 +239,25 @@ def test_packages_that_are_not_installed_are_named(folder, capsys, monkeypatch):
     assert "pip install matplotlib" in said
 
 
+def test_the_page_needs_no_package_of_the_workflow_but_matplotlib(folder):
+    """Nor does anything that the library imports by itself."""
+    code = """
+import importlib, pathlib, sys
+for name in ("psutil", "h5py", "pandas", "snakemake", "yaml", "sklearn", "torchvision"):
+    sys.modules[name] = None
+import ntkcond
+for name in ntkcond.__all__:
+    getattr(ntkcond, name)
+for path in pathlib.Path(ntkcond.__file__).parent.glob("library/*.py"):
+    importlib.import_module(f"ntkcond.library.{path.stem}")
+from ntkcond.library import command_line
+command_line.main(["net.py", "x.npy", "--seeds", "1", "--output", "page.html"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "page.html").stat().st_size > 10_000
+
+
 def test_a_mistake_has_a_traceback_if_asked(folder):
     with pytest.raises(ntkcond.UserError, match="no such file"):
         command_line.main(["gone.py", "x.npy", "--debug"])

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from ntkcond.library.command_line import Initialisation, Report, in_known_digits
 from ntkcond.library.eigen import Interval
 from ntkcond.library.plots import BLUE, GREY
-from ntkcond.run.files import replacing
+from ntkcond.run.errors import UserError
 
 LOOK: Any = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.linewidth": 0.6,
@@ -66,8 +66,15 @@ GRADES = {
 
 def write(report: Report, path: Path, x: Any = None) -> None:
     """Writes the page, whole or not at all. x: the samples; images of the closest pair."""
-    with mpl.rc_context(LOOK), replacing(path) as temporary:
-        temporary.write_text(_page(report, x), "utf-8")
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with mpl.rc_context(LOOK):
+            temporary.write_text(_page(report, x), "utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _page(report: Report, x: Any) -> str:
