@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import yaml
 
 import pages
 import pictures
+from ntkcond.artefacts.registry import SPECS
 from tables import DEFAULT, ROOT, kept
 
 TEXTS = pages.texts()
@@ -171,6 +173,12 @@ def test_every_measured_number_has_its_command():
         assert f"| `{folder}/*.csv` | `make " in text
     for path in (ROOT / "docs/measured").glob("*.csv"):
         assert pd.read_csv(path)[["command", "when"]].notna().all(axis=None), path
+
+
+def test_the_files_of_codecheck_are_kept_or_targets():
+    files = yaml.safe_load((ROOT / "codecheck.yml").read_text("utf-8"))["manifest"]
+    for path in (ROOT / one["file"] for one in files):
+        assert path.exists() or (path.parent.name == "results" and path.stem in SPECS), path
 
 
 @pytest.mark.parametrize("name", pictures.NAMES)
