@@ -81,7 +81,11 @@ fi
 HEADER=step,case,seconds,gflops,share,difference,tolerance,verdict,gpu_gb,result
 ALL='machine ceilings kernels spectra pairs training tests whole figure_3 table_1'
 MOST='40 40 100 60 60 90 90 90 3600 3600'  # seconds of each
+for name in "$@"; do
+    case " $ALL " in *" $name "*) ;; *) echo "no step $name: prepare, or some of $ALL"; exit 2 ;; esac
+done
 mkdir -p "$OUT" "$WORK"
+nvidia-smi 2>/dev/null | head -n 15
 export PYTHONPATH=$PWD/src:${PYTHONPATH:-}
 "$PYTHON" -c 'import torch; torch.cuda.is_available() or print("no GPU: CPU at small size")'
 if ls $WHEELS/*.whl >/dev/null 2>&1 && ! "$PYTHON" -c 'import array_api_compat, snakemake' 2>/dev/null; then
