@@ -167,7 +167,7 @@ def named_steps(project: Path) -> list[tuple[psutil.Process, str]]:
                 continue
             name = names[0].rpartition(".")[2]
             if name in ("table", "drawing"):
-                artefact = words[words.index("--artefact") + 1]
+                [artefact] = (w.partition("=")[2] for w in words if w.startswith("--artefact="))
                 name = artefact if name == "table" else f"draw_{artefact}"
             if "--dataset=results/datasets/large.h5" in words and f"{name} of large" in VICTIMS:
                 name = f"{name} of large"
