@@ -32,7 +32,8 @@ def plot_eigenvalues(
         ax.plot(positions[~known], place, "v", ms=3, color=GREY, label=f"{lost} not known")
     ax.set(
         xlabel="position of the eigenvalue", ylabel="eigenvalue", yscale="log",
-        xlim=(0, len(values) + 1), ylim=(floor, descending[0] * 3), title=title,
+        xlim=(1 - 0.02 * len(values), 1 + 1.01 * len(values)), ylim=(floor, descending[0] * 3),
+        title=title,
     )  # fmt: skip
     ax.legend(loc="best", frameon=False, fontsize="small")
     return ax
