@@ -10,9 +10,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 import yaml
+from scipy import special
 
+from ntkcond.networks.activations import ACTIVATIONS, Activation
 from ntkcond.settings import own_activations
 from workflow import ROOT, SMALL, planned, snakemake, write_config
 
@@ -131,3 +134,27 @@ def test_a_computing_step(project):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     source = {**os.environ, "PYTHONPATH": str(project / "src")}
     subprocess.run([*command, "--confcutdir", "tests/steps"], cwd=project, env=source, check=True)
+
+
+def _silu(factor):
+    sigmoid = special.expit
+    return Activation(
+        "SiLU", lambda z: z * sigmoid(z), lambda z: factor * sigmoid(z) * (1 + z * sigmoid(-z))
+    )
+
+
+def _hard_tanh(kinks):
+    return Activation("", lambda z: np.clip(z, -1, 1), lambda z: 1.0 * (abs(z) < 1), kinks=kinks)
+
+
+SQUARED_ABOVE_1 = Activation("", lambda z: (z - 1).clip(0) ** 2, lambda z: 2 * (z - 1).clip(0))
+
+
+def test_wrong_derivatives_and_kinks_without_a_name_are_found():
+    """A certificate takes both as right."""
+    right = [*ACTIVATIONS.values(), _silu(1), _hard_tanh((-1, 1))]
+    fast = Activation("", lambda z: np.sin(20 * z), lambda z: 20 * np.cos(20 * z))
+    assert [own_activations.wrong_at(one) for one in [*right, fast]] == [None] * (len(right) + 1)
+    assert own_activations.wrong_at(_silu(1 + 1e-5)) is not None
+    assert own_activations.wrong_at(_hard_tanh((0,))) == pytest.approx(-1, abs=0.01)
+    assert own_activations.wrong_at(SQUARED_ABOVE_1) == pytest.approx(1, abs=0.01)

@@ -7,6 +7,7 @@ and each step those that its command line names.
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ntkcond.networks.activations import ACTIVATIONS, Activation
 from ntkcond.run.errors import UserError
@@ -39,7 +40,34 @@ def of_file(path: Path | str) -> Activation:
     activation = getattr(module, "activation", None)
     if not isinstance(activation, Activation):
         raise UserError(f"{path}: has no activation = Activation(…). Add it (docs/extending.md)")
+    if (wrong := wrong_at(activation)) is not None:
+        raise UserError(
+            f"{path}: at z = {wrong:.4g} slope is not the derivative of value. Correct it, or name"
+            " the kink there: kinks=(…)"
+        )
     return activation
+
+
+def wrong_at(activation: Activation, step: float = 2e-3, most: float = 8.0) -> float | None:
+    """A z, `|z| ≤ most`, at which a central difference of sixth order of the value is not the
+    slope: a wrong slope, or a kink that is not named. A kernel's certificate takes both as right.
+    """
+    import numpy as np
+
+    z = np.arange(-most, most, step) + step / 3
+    for kink in activation.kinks:
+        z = z[abs(z - kink) > 4 * step]
+    value: Any = activation.value
+
+    def difference(k: int) -> Any:
+        return (value(z + k * step) - value(z - k * step)) / step
+
+    with np.errstate(all="ignore"):  # what is no number is wrong
+        quotient = (45 * difference(1) - 9 * difference(2) + difference(3)) / 60
+        slope: Any = activation.slope(z)
+        rounding = 1e-14 * abs(value(z)) / step
+        right = abs(quotient - slope) <= rounding + 1e-7 * (1 + abs(slope))
+    return None if right.all() else float(z[~right][0])
 
 
 def options(files: Mapping[str, str]) -> list[str]:
