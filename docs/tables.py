@@ -201,7 +201,7 @@ def corrected() -> pd.DataFrame:
 
 
 def _corrections(verdict: str) -> pd.DataFrame:
-    claims = kept("studies/full_size/claims").fillna("")
+    claims = kept("studies/full_size/claims").astype(object).fillna("")
     of_paper = claims[(claims["correction"] != "") & ~claims["id"].str.startswith("ours")]
     of_paper = of_paper[of_paper["verdict"] == verdict].drop_duplicates("id")
     lines = (

@@ -1,4 +1,4 @@
-"""What runs again after which change: each line of docs/rebuilds.md, tried.
+"""What runs again after which change: each line of tests/rebuilds.md, tried.
 
 What a job is made with is compared as text: lines on settings, code and versions compare the texts
 of all jobs before and after. Snakemake itself, which runs jobs whose texts differ and all that
@@ -45,8 +45,8 @@ WITHOUT_LABELS = {**SPEECH, "labels": None}  # a file that is not there
 
 
 def documented() -> dict[str, str]:
-    """{change: what runs because of it} of the tables in docs/rebuilds.md."""
-    page = (ROOT / "docs/rebuilds.md").read_text("utf-8")
+    """{change: what runs because of it} of the tables in tests/rebuilds.md."""
+    page = (ROOT / "tests/rebuilds.md").read_text("utf-8")
     head, _, page = page.partition("## ")
     for short, names in re.findall(r"(\*\w+\*): (.*?)\.", head):
         page = page.replace(short, names)
@@ -54,7 +54,7 @@ def documented() -> dict[str, str]:
     for change, runs in re.findall(r"^\| (.+?) \| (.+?) \|$", page, re.M):
         if change == "you change":
             continue
-        assert change not in table, f"docs/rebuilds.md has two lines for: {change}"
+        assert change not in table, f"tests/rebuilds.md has two lines for: {change}"
         table[change] = runs
     return table
 
@@ -640,7 +640,7 @@ def test_versions_of_numpy_h5py_and_pandas_are_in_the_records_of_their_users(fin
 def test_every_line_of_the_page_is_tried_and_every_module_is_on_it():
     lines = {line for line in documented() if not line.startswith("numpy, h5py")}
     assert lines == set(CHANGES)
-    page = (ROOT / "docs/rebuilds.md").read_text("utf-8")
+    page = (ROOT / "tests/rebuilds.md").read_text("utf-8")
     used = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
     named_together = {
         *NO_NUMBERS, *NOT_USED, "datasets/digits.py", "datasets/synthetic.py",
