@@ -169,7 +169,7 @@ def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
     style.plain_log(axes)
     style.depth_axis(axes, numbers.depth)
     axes.set_xlabel("depth $L$")
-    axes.margins(x=0.2, y=0.1)
+    axes.tick_params(axis="x", labelsize=6)
     for loss in REACHED:
         first = curves[curves.train_loss_mean < loss].groupby("depth").epoch.min().astype(int)
         if len(first):
@@ -177,6 +177,12 @@ def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
             place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
             text = axes.annotate(f"{loss:g}", (first.index[-1], first.iloc[-1]), **place)
             text.set(fontsize=7, in_layout=False)
+    first, last = numbers.depth.min(), numbers.depth.max()
+    pad = max(last - first, 1) / 14
+    axes.set_xlim(first - pad, last + 3 * pad)  # to the right, the losses
+    low, high = axes.get_ylim()
+    # one epoch more or less is no cliff, and ticks are whole
+    axes.set_ylim(low / 1.15, max(high * 1.05, 6 * low))
 
 
 def _key(below: Figure, numbers: pd.DataFrame, colours: dict) -> Axes:
