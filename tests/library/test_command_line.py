@@ -243,7 +243,7 @@ def test_the_page_needs_no_package_of_the_workflow_but_matplotlib(folder):
     """Nor does anything that the library imports by itself."""
     code = """
 import importlib, pathlib, sys
-for name in ("psutil", "h5py", "pandas", "snakemake", "yaml", "sklearn", "torchvision"):
+for name in ("psutil", "h5py", "pandas", "snakemake", "yaml", "sklearn", "torchvision", "torch._dynamo"):
     sys.modules[name] = None
 import ntkcond
 for name in ntkcond.__all__:

@@ -322,10 +322,12 @@ def test_a_checkpoint_that_hides_its_graph_is_refused_with_the_way_out():
         kernel(module, x)
 
 
-def test_a_compiled_module_is_right():
+def test_a_compiled_module_runs_as_it_is_written():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1))
     x = torch.randn(N, 5)
     compiled = torch.compile(copy.deepcopy(module), backend="aot_eager")
+    torch._dynamo.utils.counters.clear()
     ntk = kernel(compiled, x)
     assert off(ntk.matrix, gram(module, x)) < 1e-12
+    assert not torch._dynamo.utils.counters["frames"]  # nothing was compiled

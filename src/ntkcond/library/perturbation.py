@@ -60,7 +60,7 @@ def _rounds(value: Any) -> bool:
         isinstance(value, Tensor)
         and (value.is_floating_point() or value.is_complex())
         and value.layout == torch.strided
-        and value.device.type != "meta"
+        and not value.is_meta
         and not value._is_zerotensor()
     )
 
@@ -79,8 +79,23 @@ def _tensors(args: Any) -> Iterator[Tensor]:
             yield from _tensors(a)
 
 
-def _is_view(func: Any) -> bool:
-    return not func._schema.is_mutable and any(r.alias_info for r in func._schema.returns)
+class _Operation(NamedTuple):
+    """name: without its variant; changes: one of its inputs in place; shares: its result is an
+    input, or shares its memory."""
+
+    name: str
+    changes: bool
+    shares: bool
+
+    @property
+    def is_view(self) -> bool:
+        return self.shares and not self.changes
+
+
+@functools.cache
+def _operation(func: Any) -> _Operation:
+    shares = any(r.alias_info is not None for r in func._schema.returns)
+    return _Operation(func.overloadpacket.__name__, func._schema.is_mutable, shares)
 
 
 class _Seen(NamedTuple):
@@ -107,10 +122,15 @@ class Watching(TorchDispatchMode):
         for source in sources:
             self._follows[_place(source)] = source.is_floating_point()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler for it (1.4 s), and ask it at each operation."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        kwargs, name = kwargs or {}, func.overloadpacket.__name__
+        kwargs, name = kwargs or {}, _operation(func).name
         follows = name not in SHAPED and any(
             self._is_inexact(t) for t in _tensors((*args, *kwargs.values()))
         )
@@ -166,10 +186,12 @@ class Plain(Watching):
         return func(*args, **kwargs)
 
     def _keep(self, func: Any, args: tuple, kwargs: dict) -> None:
-        name = func.overloadpacket.__name__.removesuffix("_")
-        if not (_is_listed(name, args) or _is_view(func)) and any(map(_rounds, _tensors(args))):
+        operation = _operation(func)
+        name = operation.name.removesuffix("_")
+        known = operation.is_view or _is_listed(name, args)
+        if not known and any(map(_rounds, _tensors(args))):
             self.unlisted.add(name)
-        moved = name not in SCALED and not func._schema.is_mutable
+        moved = name not in SCALED and not operation.changes
         self.distances += [
             _Seen(name, v.detach().clone(), moved and v.shape == args[0].shape)
             for v in _distances(name, args, kwargs)
@@ -195,10 +217,10 @@ class Perturbed(Plain):
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         self._keep(func, args, kwargs)
-        schema = func._schema
-        if name in MOVES or any(r.alias_info is not None for r in schema.returns):
+        operation = _operation(func)
+        if name in MOVES or operation.shares:
             result = func(*args, **kwargs)
-            if schema.is_mutable and name not in MOVES and _rounds(result):
+            if operation.changes and name not in MOVES and _rounds(result):
                 result.copy_(self._moved(result, 1.0))
             return self._moved(result, 1.0) if _lowers(name, args, result) else result
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
@@ -244,20 +266,23 @@ class Perturbed(Plain):
         return self._with_errors(value, growth)
 
     def _with_errors(self, value: Tensor, growth: float) -> Tensor:
-        unit = min(0.125, growth * self.coarser * torch.finfo(value.dtype).eps / 2)
-        flat = value.detach().reshape(-1)
-        moved, pool = torch.empty_like(flat), _pool(value.dtype, value.device)
-        start, first = 0, int(self.random.integers(POOL))
-        while start < len(flat):
-            noise = pool[first : first + len(flat) - start]
-            part = slice(start, start + len(noise))
-            torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
-            start, first = part.stop, 0
-        largest = torch.finfo(value.dtype).max / 4
-        if len(flat):
-            low, high = torch.aminmax(moved)
-            if not -largest < float(low) <= float(high) < largest:  # of masks; also NaN
-                moved = torch.where(flat.abs() < largest, moved, flat)
+        eps, largest = _limits(value.dtype)
+        unit = min(0.125, growth * self.coarser * eps / 2)
+        flat, n = value.detach().reshape(-1), value.numel()
+        pool, first = _pool(value.dtype, value.device), int(self.random.integers(POOL))
+        if not n:
+            return flat.reshape(value.shape)
+        if first + n <= POOL:
+            moved = torch.addcmul(flat, flat, pool[first : first + n], value=unit)
+        else:
+            moved, start = torch.empty_like(flat), 0
+            while start < n:
+                noise = pool[first : first + n - start]
+                part = slice(start, start + len(noise))
+                torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
+                start, first = part.stop, 0
+        if not float(torch.linalg.vector_norm(moved, math.inf)) < largest / 4:  # masks; also NaN
+            moved = torch.where(flat.abs() < largest / 4, moved, flat)
         return moved.reshape(value.shape)
 
 
@@ -274,6 +299,12 @@ class Leaving(TorchFunctionMode):
             return result
         self.seen = True
         return result * (1 + self.error * self.random.uniform(-1, 1, result.shape))
+
+
+@functools.cache
+def _limits(dtype: torch.dtype) -> tuple[float, float]:
+    """The distance from 1 to the next number, and the largest number, of a type."""
+    return torch.finfo(dtype).eps, torch.finfo(dtype).max
 
 
 @functools.cache

@@ -6,11 +6,14 @@
 - With gradients, always: under no_grad some modules go another way, or keep what has no graph.
 - Never one sample alone: torch's own gradient of batch normalisation can then be wrong. It is
   taken twice.
+- What is compiled runs as it is written, operation by operation.
 - The copy is held against the module as given, in its own precision: what takes its numbers from
   the type of its input is another function in another type.
 """
 
+import contextlib
 import copy
+import sys
 from collections import OrderedDict
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
@@ -60,7 +63,7 @@ class Running:
         x = x.clone()  # which the module may change in place
         module = self._as_given()
         try:
-            with torch.enable_grad():
+            with torch.enable_grad(), _as_written():
                 f = functional_call(module, weights, (x,)) if weights else module(x)
         except UserError:
             raise
@@ -137,6 +140,13 @@ class Running:
                 " float32, compute with dtype=torch.float32"
             )
         return ""
+
+
+def _as_written() -> contextlib.AbstractContextManager:
+    """Where torch's compiler was imported: compiled modules and functions run without it."""
+    if sys.modules.get("torch._dynamo"):
+        return torch.compiler.set_stance("force_eager")
+    return contextlib.nullcontext()
 
 
 def _state(module: nn.Module) -> list[Any]:
