@@ -281,7 +281,8 @@ class Perturbed(Plain):
                 part = slice(start, start + len(noise))
                 torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
                 start, first = part.stop, 0
-        if not float(torch.linalg.vector_norm(moved, math.inf)) < largest / 4:  # masks; also NaN
+        low, high = torch.aminmax(moved)
+        if not -largest / 4 < float(low) <= float(high) < largest / 4:  # of masks; also NaN
             moved = torch.where(flat.abs() < largest / 4, moved, flat)
         return moved.reshape(value.shape)
 
