@@ -15,6 +15,7 @@ import contextlib
 import copy
 import sys
 from collections import OrderedDict
+from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 
@@ -142,11 +143,12 @@ class Running:
         return ""
 
 
-def _as_written() -> contextlib.AbstractContextManager:
+@contextlib.contextmanager
+def _as_written() -> Iterator[None]:
     """Where torch's compiler was imported: compiled modules and functions run without it."""
-    if sys.modules.get("torch._dynamo"):
-        return torch.compiler.set_stance("force_eager")
-    return contextlib.nullcontext()
+    imported = sys.modules.get("torch._dynamo")
+    with torch.compiler.set_stance("force_eager") if imported else contextlib.nullcontext():
+        yield
 
 
 def _state(module: nn.Module) -> list[Any]:
