@@ -9,8 +9,11 @@ from test_every_layer import Calls
 from torch import Tensor, nn
 
 import ntkcond
+from ntkcond.library import of_module
 from ntkcond.library.of_module import condition_number, kernel
+from ntkcond.ntk.eigenvalues import spectrum
 from ntkcond.run.errors import UserError
+from one_device import OneDevice
 
 
 def mlp(seed: int = 0) -> nn.Module:
@@ -28,6 +31,22 @@ def test_the_error_follows_a_module_that_rounds_badly():
         ntk = kernel(module, one) if other is x else kernel(module, one, other)
         off = np.linalg.norm(ntk.matrix - (one @ other.T).numpy())
         assert 1e-9 < off < ntk.error < 1e4 * off
+
+
+def test_a_large_spectrum_is_computed_on_the_device_of_its_matrix(monkeypatch):
+    x = torch.randn(2001, 3000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    matrix = x @ x.T
+    matrix = (matrix + matrix.T) / 2
+    on_host = condition_number(matrix)
+    monkeypatch.setattr(of_module, "HOST", ())
+    given: list = []
+    monkeypatch.setattr(
+        of_module, "spectrum", lambda k, *rest: given.append(k) or spectrum(k, *rest)
+    )
+    with OneDevice():
+        on_device = condition_number(matrix.to(torch.device("cpu")))
+    assert given[0].on_device
+    assert on_device.kappa_lower <= on_host.kappa <= on_device.kappa_upper
 
 
 def test_a_single_sample_may_be_held_against_many():

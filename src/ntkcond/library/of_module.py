@@ -46,11 +46,12 @@ from ntkcond.library.inputs import (
 from ntkcond.library.kernel import UNCERTIFIED, Kernel
 from ntkcond.library.of_function import OfFunction
 from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
-from ntkcond.ntk.eigenvalues import Spectrum, spectrum
+from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, Spectrum, spectrum
 from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import advance, bar, expect
 
+HOST = ("cpu",)  # kinds of device
 SAFETY = 4.0  # of what random errors change
 SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
 _ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
@@ -126,12 +127,13 @@ def condition_number(
     ('resolved', 'estimated')
     """
     error = bound_of(error)
+    made: Kernel | np.ndarray | Tensor
     if isinstance(module, nn.Module) or (callable(module) and not isinstance(module, Tensor)):
         if x is None:
             raise UserError("condition_number of a module needs samples: give x")
         made = kernel(
             module, x, params=params, output=output, parameters=parameters, memory=memory,
-            dtype=dtype,
+            dtype=dtype, as_tensor=True,
         )  # fmt: skip
         ntk = as_kernel(made)
     elif (
@@ -140,20 +142,30 @@ def condition_number(
     ):  # fmt: skip
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        ntk = as_kernel(np.asarray(module) if isinstance(module, list) else module, error)
+        made = np.asarray(module) if isinstance(module, list) else module
+        ntk = as_kernel(made, error)
     if not math.isfinite(ntk.error):
         raise UserError(
             "the error of the NTK could not be estimated: with random errors its gradients are NaN"
             " or infinite. certify=False gives the NTK alone"
         )
     bound = Bound(products=ntk.error + error, kinks=ntk.kinks)
-    computed = spectrum(ntk.matrix, KernelError({ntk.grade: bound}), ntk.rank_bound)
+    matrix = _on_its_device(made.matrix if isinstance(made, Kernel) else made, ntk.matrix)
+    computed = spectrum(matrix, KernelError({ntk.grade: bound}), ntk.rank_bound)
     if computed.lambda_min < -computed.error:
         raise UserError(
             f"the matrix is no NTK: λ_min = {computed.lambda_min:.4g} is below zero by more than"
             f" its error, {computed.error:.2g}, but every NTK is positive semi-definite"
         )
     return computed
+
+
+def _on_its_device(given: np.ndarray | Tensor, matrix: np.ndarray) -> np.ndarray | Tensor:
+    """The matrix where its spectrum is computed: a large one on the GPU that it was given on."""
+    large = len(matrix) > FULL_SPECTRUM_UP_TO
+    if large and isinstance(given, Tensor) and given.device.type not in HOST:
+        return given.detach().to(torch.float64)
+    return matrix
 
 
 def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel[np.ndarray]:
