@@ -251,14 +251,27 @@ def table_1() -> pd.DataFrame:
 
 
 def one_seed() -> pd.DataFrame:
-    """Epochs to some losses; above the number of epochs where a loss was not reached."""
-    numbers, lines = kept("studies/one_seed/table_epochs").query("rate_for == 'depth'"), []
+    return epochs_to_losses(kept("studies/one_seed/table_epochs"))
+
+
+def figure_3() -> pd.DataFrame:
+    return epochs_to_losses(kept("docs/measured/figure_3"))
+
+
+def epochs_to_losses(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Mean epochs to some losses at the best rate of each depth; above the number of epochs where a
+    loss was not reached by all seeds. A rate at the edge of several is marked."""
+    numbers, lines = numbers.query("rate_for == 'depth'"), []
     for dataset, rows in numbers.groupby("dataset", sort=False):
-        rates = rows.drop_duplicates("depth").learning_rate
-        lines.append([f"{TITLES[dataset]}, rate", "", *map("{:g}".format, rates)])
+        best = rows.drop_duplicates("depth").fillna({"at_edge": ""})
+        edges = {"lowest": " (lowest tried)", "highest": " (highest tried)"}
+        rates = [f"{one.learning_rate:g}{edges.get(one.at_edge, '')}" for one in best.itertuples()]
+        lines.append([f"{TITLES[dataset]}, rate", "", *rates])
         for loss in (1, 0.1, 0.01, 0.001):
             cells = [
-                f"> {one.epochs_trained:g}" if np.isnan(one.epochs_mean) else f"{one.epochs_mean:g}"
+                f"> {one.epochs_trained:g}"
+                if one.seeds_below < one.seeds
+                else f"{one.epochs_mean:.3g}"
                 for one in rows[rows.threshold == loss].itertuples()
             ]
             lines.append([TITLES[dataset], f"{loss:g}", *cells])
