@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SHOWN = (
     "*.md", "*.cff", "*.yaml", "LICENSE", "*/README.md", "docs", "config", "studies", "profiles",
-    "tests/reference",
+    "tests/reference", "tests/*.md",
 )  # fmt: skip
 OF_RESULTS = ("*.png", "*.pdf", "*.csv", "*.md", "claims.html", "report.html")
 
