@@ -82,6 +82,7 @@ RELU, LINEAR = "activation == 'relu'", "activation == 'linear'"
 EVOLUTION, RESULTS = f"{DEFAULT}/fig_evolution", "docs/measured/results"
 TABLE_1 = "studies/table_1/table_generalization"
 WHEN = "studies/when/fig_when_data"
+FIGURE_3, BEST = "docs/measured/figure_3", "rate_for == 'depth'"
 SPEECH = "dataset == 'librispeech' and rate_for == 'depth' and threshold == 1"
 # Each number of the first rows is below its number of the second: file, then `column: rows`.
 SAID = [
@@ -139,6 +140,12 @@ SAID = [
     ("docs/training.md", "The deepest network is less accurate than L = 1", TABLE_1,
      "test_accuracy_percent_mean: depth == 12",
      "test_accuracy_percent_mean: depth == 1"),
+    ("docs/training.md", "To 0.01 and to 0.001 L = 10 takes fewer epochs than L = 1 and 3", FIGURE_3,
+     f"epochs_least: {BEST} and threshold <= 0.01 and depth == 10",
+     f"epochs_least: {BEST} and threshold <= 0.01 and depth < 10"),
+    ("docs/training.md", "In operations L = 1 is the cheapest to 0.01", FIGURE_3,
+     f"tflop_mean: {BEST} and threshold == 0.01 and depth == 1",
+     f"tflop_mean: {BEST} and threshold == 0.01 and depth > 1"),
     ("README.md", "ReLU mostly lowers κ if κ of the matrix of their cosines is above", WHEN,
      "kappa: input_kappa > lowers_above", "input_kappa: input_kappa > lowers_above"),
     ("docs/when.md", "Below the limit, ReLU mostly raises κ", WHEN,
