@@ -140,7 +140,7 @@ SAID = [
     ("docs/training.md", "The deepest network is less accurate than L = 1", TABLE_1,
      "test_accuracy_percent_mean: depth == 12",
      "test_accuracy_percent_mean: depth == 1"),
-    ("docs/training.md", "To 0.01 and to 0.001 L = 10 takes fewer epochs than L = 1 and 3", FIGURE_3,
+    ("docs/training.md", "To 0.01 and to 0.001 L = 10 takes fewer epochs", FIGURE_3,
      f"epochs_least: {BEST} and threshold <= 0.01 and depth == 10",
      f"epochs_least: {BEST} and threshold <= 0.01 and depth < 10"),
     ("docs/training.md", "In operations L = 1 is the cheapest to 0.01", FIGURE_3,
