@@ -20,7 +20,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 include_patterns = [
     "*.md", "gallery.rst", "*/README.md", "docs/*.md",
     "docs/**/README.md", "studies/*.md", "studies/*/*.md", "docs/site/library.rst",
-    "results/*.md",
+    "results/*.md", "tests/*.md",
 ]  # fmt: skip
 
 myst_heading_anchors = 4
