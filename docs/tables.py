@@ -18,6 +18,7 @@ from ntkcond.artefacts.verdicts.claim import UNTESTED
 from ntkcond.pipeline import config as configs
 from ntkcond.pipeline.jobs import Jobs
 from ntkcond.pipeline.registry import STEPS
+from ntkcond.steps.spectrum import makes_kernels
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = "tests/reference/default"
@@ -381,7 +382,8 @@ def _jobs_by_device(settings: dict, artefacts: list[str]) -> tuple[int, int, str
     jobs, found = Jobs(configs.typed(settings), ROOT), set()
     for artefact in jobs.upstream(*artefacts):
         for rule, job in (one for some in jobs.inputs(artefact).values() for one in some):
-            found |= {(r, *job.items()) for r in (rule, *["kernel"] * (rule == "spectrum"))}
+            kernel = rule == "spectrum" and not makes_kernels(jobs.data(job["dataset"]))
+            found |= {(r, *job.items()) for r in (rule, *["kernel"] * kernel)}
     rules = [rule for rule, *_ in found if rule in STEPS]
     on_gpu = Counter(
         rule for rule, *job in found

@@ -137,6 +137,9 @@ def test_settings_of_the_command_line_have_their_types(project):
     planned_again = planned(project, "--config", "depths=[0, 1, 2]", "keep_kernels=false")
     assert planned_again["kernel"] == KERNELS // 2
     assert planned(project, "--config", "width=48")["kernel"] == KERNELS
+    large = "datasets={synthetic: {samples: 2001, block: all}}"  # which has no kernel's file
+    jobs = planned(project, "results/conditioning.csv", "--config", large, "keep_kernels=false")
+    assert jobs == {"dataset": 1, "spectrum": 4, "conditioning": 1}
 
 
 def test_no_step_takes_a_kernel_of_another_depth(project):

@@ -73,12 +73,17 @@ def test_threads_share_panels_of_samples(depth, n, monkeypatch):
     monkeypatch.setattr(empirical, "SHARED_FROM", 0)
     monkeypatch.setattr(empirical, "WIDEST_PANEL", 100)
     monkeypatch.setattr(empirical, "tile_size", lambda _: 48)
-    half = empirical.empirical_ntk_half(gradients(x))
+    monkeypatch.setattr(empirical, "PART", 150)
+    halves = [
+        empirical.empirical_ntk_half(gradients(x)),
+        empirical.empirical_ntk_half(gradients, x),
+    ]
     for shared in (empirical_ntk(gradients, x), empirical_ntk(gradients(x))):
         np.testing.assert_allclose(shared, expected, rtol=1e-12, atol=1e-14 * expected.max())
         assert np.array_equal(shared, shared.T)
     v = np.arange(1.0, n + 1)
-    np.testing.assert_allclose(half.product(v), expected @ v, rtol=1e-10)
+    for half in halves:
+        np.testing.assert_allclose(half.product(v), expected @ v, rtol=1e-10)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

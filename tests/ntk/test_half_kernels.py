@@ -36,7 +36,7 @@ def whole(half: Half) -> np.ndarray:
 
 def measured(folder: Path, x: np.ndarray, block: int | str, more: str = "") -> dict:
     """The kernel's file, of a network of depth 2 and width 64, unless there is one, and what its
-    spectrum's has."""
+    spectrum's has; that of a kernel without a file must agree with it."""
     common = f"--dataset={folder}/mine.h5 --activation=relu --depth=2 --width=64 --seeds=3"
     common += f" --block={block} "
     if not (folder / "kernel.h5").exists():
@@ -44,7 +44,12 @@ def measured(folder: Path, x: np.ndarray, block: int | str, more: str = "") -> d
             file["x"] = x.astype(np.float32)
         run(kernel_step, f"{common} --output={folder}/kernel.h5")
     run(spectrum_step, f"{common} --output={folder}/s.h5 --kernel={folder}/kernel.h5 {more}")
-    with h5py.File(folder / "s.h5") as file:
+    run(spectrum_step, f"{common} --output={folder}/one_step.h5 {more}")
+    with h5py.File(folder / "s.h5") as file, h5py.File(folder / "one_step.h5") as one_step:
+        known = file["lambda_min_error"][0]
+        assert (one_step["lambda_min_error"][0] <= 1.01 * known).all()
+        assert (abs(one_step["lambda_min"][0] - file["lambda_min"][0]) <= 2 * known).all()
+        assert list(one_step["verdict"][0]) == list(file["verdict"][0])
         return {name: file[name][0] for name in file}
 
 

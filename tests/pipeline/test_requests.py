@@ -128,6 +128,14 @@ def test_block_all_is_all_samples():
     assert needed == kernel.need(1437, 1437, 64, 4, 256, seeds=3)
 
 
+def test_a_spectrum_that_makes_its_large_kernel_asks_for_factors_too():
+    settings = config(block="all", keep_kernels=False)
+    needed = request(settings, "spectrum", of()).need()
+    assert needed == spectrum.need(60_000, depth=4, width=256, makes_kernels=True, **MNIST)
+    small = request(settings, "spectrum", of("digits")).need()
+    assert small == spectrum.need(1437, 1437, 64, 4, 256)
+
+
 @pytest.mark.parametrize(
     ("which", "block", "blocks", "depth", "width"),
     [

@@ -34,7 +34,7 @@ def test_sizes_are_known_by_name(dag):
         request = dag.jobs.request(rule, wildcards)
         parameters = inspect.signature(request.step.need).parameters.values()
         assert {p.name for p in parameters if p.default is not p.empty} <= {
-            "linear", "together", "seeds",
+            "linear", "together", "seeds", "makes_kernels",
         }  # fmt: skip
         assert request.need().bytes > 0
 

@@ -32,8 +32,9 @@ rule kernel:
 
 rule spectrum:
     input:
+        # the kernel's, but of a large one that is not kept: it stays in memory
+        unpack(own_files("spectrum")),
         dataset="results/datasets/{dataset}.h5",
-        kernel="results/kernels/{dataset}/{network}/depth{depth}.h5",
     output:
         "results/spectra/{dataset}/{network}/depth{depth}.h5",
     log:
@@ -58,7 +59,7 @@ rule spectrum:
     message:
         "spectrum {wildcards.dataset} {wildcards.network} depth{wildcards.depth}"
     shell:
-        "python -m ntkcond.steps.spectrum --dataset {input.dataset} --kernel {input.kernel} {params.options:q}"
+        "python -m ntkcond.steps.spectrum --dataset {input.dataset} {params.options:q}"
         " --device {params.device} --threads {threads} --output {output} --log {log}"
 
 

@@ -101,18 +101,13 @@ class Half(Symmetric):
 def read_half(n: int, read: Callable[[slice, slice], np.ndarray], device: Device) -> Half:
     """From read(rows, columns), the entries of these rows and columns, NumPy float64. It is asked
     for panels in bands of rows; what it gives above the diagonal is not used."""
-    panels = []
-    for columns in _blocks(n):
-        width = columns.stop - columns.start
-        like = put(np.empty(0), device)
-        panel = xp(like).empty((n - columns.start, width), dtype=like.dtype, device=device)
-        for rows in _bands(columns.start, n):
-            panel[rows.start - columns.start : rows.stop - columns.start] = put(
-                read(rows, columns), device
-            )
+    half = _room(n, device)
+    for start, panel in _with_starts(half):
+        columns = slice(start, start + panel.shape[1])
+        for rows in _bands(start, n):
+            panel[rows.start - start : rows.stop - start] = put(read(rows, columns), device)
         _mirror(_square(panel))
-        panels.append(panel)
-    return Half(panels)
+    return half
 
 
 def half_of_tiles(
@@ -121,7 +116,7 @@ def half_of_tiles(
     """From each(use), which calls use(rows, columns, values) for tiles that together have all
     entries on and below the diagonal, in any order, also from several threads. What they have above
     it is not used."""
-    half = read_half(n, lambda rows, columns: np.zeros((_length(rows), _length(columns))), device)
+    half = _room(n, device)
 
     def use(rows: slice, columns: slice, values: Array) -> None:
         for start, panel in _with_starts(half):
@@ -147,6 +142,15 @@ def half_of(matrix: Array) -> Half:
         panels.append(panel.reshape(-1).reshape(panel.shape))  # contiguous
         _mirror(_square(panels[-1]))
     return Half(panels)
+
+
+def _room(n: int, device: Device) -> Half:
+    """For entries that are still to be written."""
+    like = put(np.empty(0), device)
+    return Half([
+        xp(like).empty((n - c.start, _length(c)), dtype=like.dtype, device=device)
+        for c in _blocks(n)
+    ])  # fmt: skip
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -26,6 +26,7 @@ WIDEST_PANEL = 768  # columns of a tile that one of several threads computes
 # Samples of which threads share factors that are there: with fewer, BLAS' own threads, which made
 # the factors and look for more work, are in the way.
 SHARED_FROM = 2000
+PART = 8192  # samples whose factors are in memory, of two such parts, where those of all are not
 
 
 class KernelTile(NamedTuple):
@@ -145,10 +146,46 @@ def empirical_ntk(
     return kernel
 
 
-def empirical_ntk_half(factors: Sequence[LayerGradient]) -> Half:
-    """K by half, float64: 4 n² bytes."""
-    first = factors[0].forward
-    return half_of_tiles(len(first), functools.partial(_each_tile, factors, None), first.device)
+def empirical_ntk_half(
+    factors: Sequence[LayerGradient] | GradientMap, x: Array | None = None
+) -> Half:
+    """K by half, float64: 4 n² bytes. With x (n, d), of the function: some parts' factors beside,
+    each made several times."""
+    like = factors[0].forward if x is None else x
+    each = functools.partial(_each_tile if x is None else _each_tile_of_parts, factors, x)
+    return half_of_tiles(len(like), each, like.device)
+
+
+def _each_tile_of_parts(
+    gradients: GradientMap, x: Array, use: Callable[[slice, slice, Array], None]
+) -> None:
+    """As `_each_tile`, from the factors of two parts of the samples at a time."""
+    n, tile = len(x), tile_size(x)
+    count = math.ceil(n / PART)
+    parts = [slice(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+    def shifted(rows: slice, columns: slice, values: Array) -> None:
+        use(_shifted(rows, part.start), _shifted(columns, part.start), values)
+
+    def between(tasks: Iterator[slice]) -> None:
+        out = xp(x).empty((tile, len(others[0].forward)), dtype=x.dtype, device=x.device)
+        for rows in tasks:
+            values = out[: rows.stop - rows.start]
+            ntk_between([f.rows(rows) for f in factors], others, values)
+            use(_shifted(rows, part.start), earlier, values)
+
+    for i, part in enumerate(parts):
+        factors = gradients(x[part])
+        _each_tile(factors, None, shifted)
+        length = part.stop - part.start
+        for earlier in parts[:i]:
+            others = gradients(x[earlier])
+            bands = (slice(start, min(start + tile, length)) for start in range(0, length, tile))
+            share(between, bands, threads_for(x))
+
+
+def _shifted(part: slice, by: int) -> slice:
+    return slice(part.start + by, part.stop + by)
 
 
 def _each_tile(

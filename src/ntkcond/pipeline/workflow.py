@@ -47,11 +47,13 @@ from ntkcond.run.record import CODE, FORMAT, agrees, modules_of, read, upstream
 from ntkcond.run.seal import is_whole
 from ntkcond.settings.command import STARTED
 from ntkcond.steps.architecture import architectures
+from ntkcond.steps.spectrum import makes_kernels
 from ntkcond.steps.speed import losses
 
 PACKAGE = Path(__file__).parents[1]
 FIRST = "NTKCOND_FIRST"  # in the environment: the Snakemake that a person started
 NONE = "(?!)"  # a pattern of nothing
+KERNEL = "results/kernels/{dataset}/{network}/depth{depth}.h5"
 OWN = ("file", "labels", "corpus")  # inputs that not all jobs of a rule have
 
 
@@ -183,7 +185,7 @@ class Workflow:
 
     def own_files(self, rule: str) -> Callable:
         """Inputs that not all jobs of a computing rule have: the user's own files, raw files, the
-        list of a corpus."""
+        list of a corpus, a kernel."""
 
         def own_files(wildcards) -> dict[str, Any]:
             files: dict[str, Any] = dict(self.jobs.files(rule, dict(wildcards.items())))
@@ -191,6 +193,8 @@ class Workflow:
                 files["raw"] = raw
             if rule == "dataset" and wildcards.dataset in self.jobs.served("corpus"):
                 files["corpus"] = f"results/corpora/{wildcards.dataset}.h5"
+            if rule == "spectrum" and not makes_kernels(self.jobs.data(wildcards.dataset)):
+                files["kernel"] = KERNEL.format(**wildcards)
             return files
 
         return exit_on_mistake(own_files)
@@ -221,7 +225,8 @@ class Workflow:
             self.asked[output[0]] = rule, job
             self._look_at(rule, job, input, output)
             words = self.jobs.command_line(rule, job)
-            words += [f"--{key}={input[key]}" for key in OWN if key in dict(input.items())]
+            files = dict(input.items())
+            words += [f"--{key}={files[key]}" for key in (*OWN, "kernel") if key in files]
             for option in SPECS[rule].inputs if rule in SPECS else ():
                 paths = input.get(_key(option), [])
                 words += ["--input", option, *([paths] if isinstance(paths, str) else paths)]

@@ -248,7 +248,9 @@ class Config(Engine, Experiment):
         OWN, PYTHON, "names and Python files, as {silu: silu.py}"
     )("more: a name and a [Python file](../docs/extending.md#an-activation-of-your-own-one-file)")
     activations: Words = NAMED("activations of kernels, spectra and closest pairs")
-    keep_kernels: bool = FLAG("`false` deletes each kernel file after its spectrum is computed")
+    keep_kernels: bool = FLAG(
+        "`false` deletes a kernel's file after its spectrum; above 2,000 samples there is none"
+    )
     datasets: Mapping[str, Entry] = mapping(
         DATASET, record(Entry, partial=True), "at least one data set with its settings", least=1
     )("data sets by name")
