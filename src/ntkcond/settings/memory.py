@@ -9,8 +9,7 @@ TORCH = 250_000_000  # more, with torch
 CUDA = 3_000_000_000  # more of the host's, with torch's CUDA build at work; not measured
 BY_HALF_FROM = 2001  # samples in a kernel: `ntkcond.ntk.eigenvalues.FULL_SPECTRUM_UP_TO` and one
 PANEL = 576  # of `ntkcond.arrays.half`
-AT_ONCE = 2048  # samples whose errors `ntkcond.ntk.rounding` follows together
-TOGETHER = 512  # samples of small blocks that pass through a network together, in the same module
+TOGETHER = 512  # samples that pass through a network together in `ntkcond.ntk.rounding`
 FILTER = 9  # weights of a convolution's filter for each pair of channels
 
 # Measured peaks were 0.6 to 1.05 of the needs (MNIST and digits, L = 10).
@@ -28,10 +27,9 @@ def factors_bytes(n: int, features: int, depth: int, width: int) -> int:
     return FLOAT64 * (n * features + weights + (2 * depth + 2) * n * width)
 
 
-def errors_bytes(n: int, features: int, depth: int, width: int) -> int:
+def errors_bytes(features: int, depth: int, width: int) -> int:
     """Errors of some samples in all layers: preactivations, slopes and what arrives, their noise
     and weights in float32; basis vectors of a linear network's inputs, and the stacked layers."""
-    rows = max(min(n, AT_ONCE), TOGETHER)
     weights = width * features + depth * width**2
     stack = 3 * FLOAT64 * features * (features + depth * width)
-    return (3 * FLOAT64 + 3 * FLOAT32) * rows * width * depth + FLOAT32 * weights + stack
+    return (3 * FLOAT64 + 3 * FLOAT32) * TOGETHER * width * depth + FLOAT32 * weights + stack

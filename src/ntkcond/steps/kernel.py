@@ -58,7 +58,7 @@ def need_of_one(
     passing = max(block, min(samples, TOGETHER))
     computing = (
         factors_bytes(passing, features, 0 if linear else depth, width)
-        + errors_bytes(passing, features, depth, width)
+        + errors_bytes(features, depth, width)
         + TILES
         + FLOAT32 * samples * features
     )

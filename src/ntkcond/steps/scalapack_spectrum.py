@@ -84,7 +84,7 @@ def need(
     factors = sum(factors_bytes(n, features, hidden, width) for n in (rows, columns))
     share = math.ceil(block / ranks)
     errors = factors_bytes(share, features, hidden, width)
-    errors += errors_bytes(share, features, depth, width)
+    errors += errors_bytes(features, depth, width)
     factors = max(factors, errors)
     started = ranks * (INTERPRETER + RANK)
     leading = 30 * FLOAT64 * block + (4 * FLOAT64 * block * features if linear else 0)

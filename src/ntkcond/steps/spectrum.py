@@ -77,7 +77,7 @@ def need(
     if makes_kernels:
         part = min(block, PART)
         making = 2 * factors_bytes(part, features, depth, width)
-        computing += making + errors_bytes(part, features, depth, width)
+        computing += making + errors_bytes(features, depth, width)
     if block >= BY_HALF_FROM:
         weights = width * features + depth * width**2
         residual = factors_bytes(min(block, PRODUCT_ROWS), features, depth, width) + 16 * weights

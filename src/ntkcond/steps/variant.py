@@ -53,7 +53,7 @@ def need(samples: int, features: int, depth: int, width: int) -> Need:
     """The covariance and its eigenvectors; the NTK of fewer samples than features."""
     n = min(features, samples, MOST)
     computing = FLOAT64 * (3 * min(samples, MOST) * features + 4 * features**2 + 6 * n**2)
-    computing += factors_bytes(n, features, depth, width) + errors_bytes(n, features, depth, width)
+    computing += factors_bytes(n, features, depth, width) + errors_bytes(features, depth, width)
     return Need(f"NTKs of {n} samples", INTERPRETER + computing, "Lower the data set's features")
 
 
