@@ -226,6 +226,9 @@ def _note(numbers: pd.DataFrame) -> list[str]:
         ),
         _rates(numbers),
     ]
+    if _stops(numbers):
+        runs = "first run" if (numbers.seeds > 1).any() else "run"
+        lines.append(f"Dot: the {runs} has reached the loss at which runs end.")
     if numbers.at_edge.isin(best_rate.EDGES).any():
         lines.append("* at the edge of those tried: one beyond it may be better.")
     if numbers.learning_rate.isna().any():
@@ -233,13 +236,16 @@ def _note(numbers: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _stops(numbers: pd.DataFrame) -> bool:
+    curves = numbers.groupby(CURVE)
+    return bool((curves.epoch.max() < curves.epochs.max()).any())
+
+
 def _rates(numbers: pd.DataFrame) -> str:
     only = numbers[numbers.at_edge == "only"]
     if len(only) == len(numbers[numbers.learning_rate.notna()]):
         return r"$\eta$: the learning rate, one tried at each depth."
-    curves = numbers.groupby(CURVE)
-    stops = bool((curves.epoch.max() < curves.epochs.max()).any())
-    chosen = best_rate.chosen(numbers.rate_for.iloc[0], stops)
+    chosen = best_rate.chosen(numbers.rate_for.iloc[0], _stops(numbers))
     tried = f"{numbers.lowest_rate.min():g} to {numbers.highest_rate.max():g}"
     alone = f"; one alone at L = {', '.join(map(str, sorted(only.depth.unique())))}"
     end = alone * bool(len(only))
