@@ -145,7 +145,7 @@ def half_of(matrix: Array) -> Half:
 
 
 def _room(n: int, device: Device) -> Half:
-    """For entries that are still to be written."""
+    """A matrix by half whose entries are still to be written."""
     like = put(np.empty(0), device)
     return Half([
         xp(like).empty((n - c.start, _length(c)), dtype=like.dtype, device=device)

@@ -145,7 +145,7 @@ def _read(path: Path, s: int, b: int, device: Device) -> tuple[Array | Half, Ker
 
 
 def _made(network: MLP, weights: Sequence[Array], x: Array) -> tuple[Half, KernelError]:
-    """Of a large block x (n, d) float64."""
+    """The kernel of a large block x (n, d) float64, by half, and its error."""
     known = gradients_with_error(network, weights)
     parts = (x[start : start + PART] for start in range(0, len(x), PART))
     error = functools.reduce(KernelError.joined, (known(part)[1] for part in parts))
