@@ -358,19 +358,6 @@ def test_what_a_killed_run_left_at_work_does_not_write_into_the_next(finished, p
     assert planned(project, *FIGURES) == {}
 
 
-def test_interrupted_at_the_keyboard_it_ends_without_a_traceback(finished, project):
-    """Whatever the jobs are at: tests/run/test_command.py tries each moment of their start."""
-    delete(project, *VICTIMS["closest_pair"])
-    with running(project, output=subprocess.PIPE) as process:
-        wait_until(lambda: steps(project, "closest_pair"))
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        output = process.communicate(timeout=PATIENCE)[0]
-    assert process.returncode != 0, output
-    assert "ntkcond/steps" not in output.replace(os.sep, "/")
-    snakemake(project, *FIGURES)
-    assert contents(project) == contents(finished)
-
-
 def test_of_two_runs_at_once_one_is_refused_and_the_other_unharmed(finished, project):
     delete(project, *VICTIMS["kernel"], "fig4.*")
     with running(project, "results/fig2.pdf") as first:

@@ -150,16 +150,6 @@ def test_no_step_takes_a_kernel_of_another_depth(project):
     done = snakemake(project, spectrum, check=False)
     assert done.returncode != 0
     assert "depth2.h5: was made with depth 0, not 2. Delete it" in done.stderr
-    words = (
-        "--dataset results/datasets/digits.h5 --activation relu --depth 2 --seeds 1,32 --width 24"
-        f" --block 48 --kernel {kernel.relative_to(project)} --output other.h5"
-    )
-    by_hand = subprocess.run(
-        [sys.executable, "-m", "ntkcond.steps.spectrum", *words.split()],
-        cwd=project, env=environment(project), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert by_hand.returncode == 1
-    assert "depth2.h5: was made with depth 0, not 2. Delete it" in by_hand.stderr
 
 
 def test_no_step_takes_an_input_that_was_made_with_other_settings(project):

@@ -24,7 +24,6 @@ from torch.nn import functional
 import ntkcond
 
 D, T = 6, 3  # features, positions
-ULP32 = 2.0**-24
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh, "relu": torch.relu, "gelu": functional.gelu, "silu": functional.silu,
     "softplus": functional.softplus, "elu": functional.elu, "sin": torch.sin, "abs": torch.abs,

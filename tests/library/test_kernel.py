@@ -96,7 +96,3 @@ def test_pictures_mark_what_is_not_known(kernel):
     assert singular.plot(own) is own
     assert any("23 not known" in t.get_text() for t in own.get_legend().get_texts())
     pyplot.close("all")
-
-
-def test_the_version():
-    assert ntkcond.__version__[0].isdigit()

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from ntkcond.run import machine, progress
 from ntkcond.run.errors import UserError
 from ntkcond.run.need import Need
 from ntkcond.steps import spectrum
-from workflow import ROOT, at_the_keyboard
+from workflow import at_the_keyboard
 
 
 def test_progress_says_how_long_it_will_take_even_if_the_first_item_is_slow(monkeypatch, caplog):
@@ -105,32 +104,6 @@ def test_ctrl_c_at_any_moment_of_a_start_ends_a_job_without_a_traceback_of_ours(
         assert set(ours) <= {"steps/__init__.py"} or "arguments are required" in said
         interrupted += job.returncode == -signal.SIGINT
     assert interrupted > 20
-
-
-def test_a_step_refuses_when_its_code_was_changed_after_it_started(tmp_path):
-    """A module that is younger than the process may be other code than the one that runs."""
-    source = tmp_path / "src"
-    shutil.copytree(ROOT / "src/ntkcond", source / "ntkcond")
-
-    def fig4() -> subprocess.CompletedProcess:
-        step = [sys.executable, "-m", "ntkcond.steps.table", "--artefact", "fig4"]
-        return subprocess.run(
-            [*step, "--output", tmp_path / "results/fig4.csv"],
-            env={**os.environ, "PYTHONPATH": str(source)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    later = time.time() + 600
-    of_others = source / "ntkcond/training/sgd.py"
-    os.utime(of_others, (later, later))
-    done = fig4()
-    assert done.returncode == 0, done.stderr
-    shutil.rmtree(tmp_path / "results")
-    os.utime(source / "ntkcond/ntk/infinite_width.py", (later, later))
-    refused = fig4()
-    assert refused.returncode == 1
-    assert "was changed after the start of this run. Run the same command again" in refused.stderr
-    assert not (tmp_path / "results").exists()
 
 
 def test_too_little_memory_is_said_before_the_work():

@@ -29,7 +29,6 @@ from ntkcond.training.sgd import CONVENTIONS, LOSSES
 from workflow import ROOT
 
 DEFAULT = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-STUDIES = sorted((ROOT / "studies").glob("*/config.yaml"))
 
 
 def changed(path: str, value: object) -> dict:
@@ -45,13 +44,6 @@ def changed(path: str, value: object) -> dict:
 
 def test_the_default_is_allowed():
     check(DEFAULT, ROOT)
-
-
-@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name)
-def test_the_studies_are_allowed(study):
-    config = copy.deepcopy(DEFAULT)
-    update_config(config, yaml.safe_load(study.read_text("utf-8")))
-    assert check(config, ROOT).keep
 
 
 def test_what_is_kept_is_an_artefact():

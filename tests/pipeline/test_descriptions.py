@@ -87,11 +87,6 @@ def test_each_artefact_has_what_its_files_need():
             n for n, p in taken.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD
         }
         assert required <= given, name
-        for suffix, function in (
-            (".pdf", "draw"),
-            (".png", "draw"),
-            (".md", "markdown"),
-            (".html", "html"),
-        ):
+        for suffix, function in FUNCTIONS.items():
             assert suffix not in spec.files or callable(getattr(module, function)), name
         assert ".csv" in spec.files

@@ -3,11 +3,6 @@
 import hashlib
 import json
 import math
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -16,7 +11,7 @@ import pytest
 
 from ntkcond.run import record
 from ntkcond.run.files import write_artefact, write_hdf5
-from workflow import ROOT
+from ntkcond.steps import kernel
 
 MADE_WITH = {
     "rule": "kernel", "wildcards": {"depth": "1"}, "settings": {"width": 512}, "inputs": {},
@@ -194,84 +189,4 @@ def test_steps_record_what_the_config_asks_for(ran, monkeypatch):
                 for path in one.outputs[:1]
             }
     assert len({record.digest(record.read(job.outputs[0])) for job in ran.jobs}) == len(ran.jobs)
-
-
-def of(name: str) -> dict:
-    """A record of samples."""
-    return {**MADE_WITH, "rule": "dataset", "settings": {"samples": name}}
-
-
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory) -> Callable[..., dict]:
-    """Runs the kernel step on 12 samples with these options more, with the package's copy in
-    another folder if there is one; its record."""
-    folder = tmp_path_factory.mktemp("by hand")
-    x = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
-    for name, samples in (("a", x), ("b", 2 * x)):
-        with write_hdf5(folder / f"results/datasets/{name}.h5", of(name)) as file:
-            file["x"] = samples
-
-    def run(*options: str, dataset: str = "a", source: Path = ROOT / "src") -> dict:
-        step = [sys.executable, "-m", "ntkcond.steps.kernel", "--output", "results/kernels/k.h5"]
-        settings = ["--activation=relu", "--depth=1", "--width=4", "--seeds=1,2", "--block=all"]
-        subprocess.run(
-            [*step, *settings, f"--dataset=results/datasets/{dataset}.h5", *options],
-            cwd=folder, env={**os.environ, "PYTHONPATH": str(source)}, check=True,
-        )  # fmt: skip
-        return record.read(folder / "results/kernels/k.h5")
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def by_hand(kernel) -> dict:
-    return kernel()
-
-
-def test_a_record_says_what_the_step_was_run_with(by_hand):
-    assert by_hand["rule"] == "kernel" and by_hand["wildcards"] == {}
-    assert by_hand["settings"] == {
-        "activation": "relu", "depth": 1, "width": 4, "bias": 0, "trainable": "all",
-        "seeds": [1, 2], "block": "all",
-    }  # fmt: skip
-    of_dataset = record.digest(of("a"))
-    assert by_hand["inputs"] == {"dataset": {"results/datasets/a.h5": of_dataset}}
-    assert {"steps.kernel:main", "ntk.empirical", "networks.mlp"} <= by_hand["code"].keys()
-    assert by_hand["versions"].keys() == {"h5py", "numpy", "torch"} | by_hand["versions"].keys()
-    assert by_hand["format"] == record.FORMAT
-
-
-def test_a_step_run_again_otherwise_but_alike_has_the_same_record(kernel, by_hand, tmp_path):
-    options = ("--threads=1", "--device=cpu", f"--log={tmp_path / 'step.log'}", "--seeds", "1,2")
-    assert kernel(*options) == by_hand
-
-
-def differing(one: dict, other: dict) -> set[str]:
-    return {aspect for aspect in one.keys() | other.keys() if one.get(aspect) != other.get(aspect)}
-
-
-def test_another_setting_gives_another_record(kernel, by_hand):
-    other = kernel("--width=5")
-    assert differing(other, by_hand) == {"settings"}
-    assert other["settings"] == {**by_hand["settings"], "width": 5}
-
-
-def test_another_input_gives_another_record(kernel, by_hand):
-    assert differing(kernel(dataset="b"), by_hand) == {"inputs"}
-
-
-def test_other_code_gives_another_record_and_other_prose_does_not(kernel, by_hand, tmp_path):
-    shutil.copytree(ROOT / "src/ntkcond", tmp_path / "ntkcond")
-    path = tmp_path / "ntkcond/ntk/empirical.py"
-    text = path.read_text("utf-8")
-    before = path.stat()
-
-    def with_text(new: str) -> dict:
-        path.write_text(new, "utf-8")
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # else refused as just changed
-        return kernel(source=tmp_path)
-
-    assert with_text(f"# a comment\n{text}") == by_hand
-    other = with_text(f"{text}\nANOTHER = 1\n")
-    assert differing(other, by_hand) == {"code"}
-    assert differing(other["code"], by_hand["code"]) == {"ntk.empirical"}
+    assert not {"threads", "device", "log"} & {*kernel.OPTIONS.settings}

@@ -219,24 +219,6 @@ def test_code_that_is_edited_during_a_run_makes_no_file(project):
     assert not (project / "results/fig4.csv").exists()
 
 
-def test_a_changed_raw_file_is_named(project):
-    own = project / "mine.npy"
-    np.save(own, np.eye(6))
-    setting(project, "datasets.mine", {"file": "mine.npy"})
-    snakemake(project, "results/datasets/mine.h5")
-    np.save(own, np.eye(7))
-    os.utime(own, (0, 0))  # as a copy may have it
-    said = reasons(project, "results/datasets/mine.h5")["dataset mine"]
-    assert "mine.npy " in said
-
-
-def test_records_say_what_made_a_file(finished):
-    with h5py.File(finished / KERNEL) as file:
-        record = file.attrs["provenance"]
-    for part in ('"seeds": [1, 32]', '"width": 24', '"numpy": "', '"ntk.empirical"'):
-        assert part in record
-
-
 MODULE = """
 module ntkcond:
     snakefile: "{root}/workflow/Snakefile"

@@ -19,16 +19,6 @@ RUNNING = Path(".snakemake/ntkcond/running")
 _held: list[TextIO] = []  # open, and so locked, while this process lives
 
 
-def is_free(path: Path = RUNNING) -> bool:
-    """Whether no other process holds the lock."""
-    with contextlib.suppress(OSError), path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
-
-
 def take(path: Path = RUNNING) -> None:
     """Holds the lock until this process ends. Raises UserError if another process holds it. On a
     file system without locks, only Snakemake's remain."""
