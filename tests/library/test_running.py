@@ -95,6 +95,11 @@ def spectral(self, x: Tensor) -> Tensor:
     return torch.fft.irfft(torch.einsum("nk,k->nk", z, z.sum(0, keepdim=True)[0] * 0 + 2j), n=8)
 
 
+def converted(self, x: Tensor) -> Tensor:
+    """A part in float32, whatever the rest is in, as routers of experts."""
+    return self.f.to(torch.float32)(x.float()).to(x) + self.g(x, x)
+
+
 ACCEPTED = {
     "pruned": pruned, "weight norm": normed, "nested tensors": lambda: padded(True),
     "not nested": lambda: padded(False), "a gradient inside": lambda: Calls(slope, f=mlp()),
@@ -102,6 +107,7 @@ ACCEPTED = {
     "buckets": lambda: Calls(buckets, f=mlp()), "sgn": lambda: Calls(soft, f=mlp()),
     "a sparse constant": lambda: Calls(sparse, f=mlp()),
     "a Fourier transform": lambda: Calls(lambda s, x: spectral(s, x).tanh().sum(1), f=mlp()),
+    "converted weights": lambda: Calls(converted, f=mlp(), g=nn.Bilinear(4, 4, 1)),
     "largest by amax": lambda: Calls(
         lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
     ),

@@ -7,6 +7,7 @@
 - Never one sample alone: torch's own gradient of batch normalisation can then be wrong. It is
   taken twice.
 - What is compiled runs as it is written, operation by operation.
+- Weights that the module converts to another type, as routers in float32, keep their graph.
 - The copy is held against the module as given, in its own precision: what takes its numbers from
   the type of its input is another function in another type.
 """
@@ -15,8 +16,8 @@ import contextlib
 import copy
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
-from types import BuiltinFunctionType, FunctionType, NoneType
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 from typing import Any
 
 import torch
@@ -129,6 +130,9 @@ class Running:
             shared: dict[int, Any] = {id(p): p for p in self.module.parameters()}
             with _Sharing():
                 module = copy.deepcopy(self.module, shared)
+            for part in module.modules():
+                if type(part)._apply is nn.Module._apply:
+                    part.__dict__["_apply"] = MethodType(_apply, part)
             self._fresh = module, _state(module)
         return self._fresh[0]
 
@@ -151,11 +155,24 @@ def _as_written() -> Iterator[None]:
         yield
 
 
+def _apply(part: nn.Module, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+    """In place of torch's own, for `Module.to` and its like: the part gets other tensors, made from
+    those that it has. (torch's puts numbers of another type into the same tensor, which under
+    torch.func crashes.)"""
+    for child in part.children() if recurse else ():
+        child._apply(convert)
+    for tensors in (part._parameters, part._buffers):
+        for name, tensor in tensors.items():
+            tensors[name] = None if tensor is None else convert(tensor)  # type: ignore[assignment]
+    return part
+
+
 def _state(module: nn.Module) -> list[Any]:
     """All that a run may change in a module, but for entries of tensors; equal to no other where it
     has objects of which that is not known."""
     parts = list(module.modules())
-    return [_described(vars(part), set(parts)) for part in parts]
+    own = [{key: value for key, value in vars(part).items() if key != "_apply"} for part in parts]
+    return [_described(values, set(parts)) for values in own]
 
 
 def _described(value: Any, parts: set[nn.Module]) -> Any:
