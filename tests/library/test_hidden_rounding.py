@@ -321,3 +321,26 @@ def test_the_error_of_subnormal_eigenvalues_is_not_zero():
     matrix = np.diag([1e-310, 3e-310])
     eigen = ntkcond.eigendecomposition(matrix)
     assert (abs(eigen.values - np.diag(matrix)) <= eigen.error).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("bessel_j0", lambda z: mpmath.besselj(0, z)),
+        ("bessel_y1", lambda z: mpmath.bessely(1, z)),
+        ("airy_ai", lambda z: mpmath.airyai(-z)),
+    ],
+)
+def test_special_functions_that_torch_has_in_part_in_single_precision(name, exact):
+    """Of samples: they have no gradient."""
+    torch.manual_seed(0)
+    rest = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+    sign = -1 if name == "airy_ai" else 1
+    x = torch.from_numpy(np.random.default_rng(0).uniform(5, 8, (5, 4)))
+    module = Calls(lambda self, z: self.rest(getattr(torch.special, name)(sign * z)), rest=rest)
+    given = torch.tensor(
+        [[float(exact(mpf(float(v)))) for v in sample] for sample in x], dtype=torch.float64
+    )
+    kernel = ntkcond.kernel(module, x)
+    right = ntkcond.kernel(rest, given).matrix
+    assert 1e-12 < np.linalg.norm(kernel.matrix - right) < kernel.error < 0.1 * np.trace(right)
