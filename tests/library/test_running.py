@@ -3,6 +3,7 @@ modules as people have them, each with the right value or the true reason."""
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -95,6 +96,13 @@ def spectral(self, x: Tensor) -> Tensor:
     return torch.fft.irfft(torch.einsum("nk,k->nk", z, z.sum(0, keepdim=True)[0] * 0 + 2j), n=8)
 
 
+def listed(pair: nn.Bilinear, head: nn.Linear) -> nn.Module:
+    """torch.func replaces attributes alone."""
+    module = Calls(lambda s, x: s.o(functional.bilinear(x, x, *s.all).tanh()), a=pair, o=head)
+    module.all = list(pair.parameters())
+    return module
+
+
 def converted(self, x: Tensor) -> Tensor:
     """A part in float32, whatever the rest is in, as routers of experts."""
     return self.f.to(torch.float32)(x.float()).to(x) + self.g(x, x)
@@ -107,6 +115,7 @@ ACCEPTED = {
     "buckets": lambda: Calls(buckets, f=mlp()), "sgn": lambda: Calls(soft, f=mlp()),
     "a sparse constant": lambda: Calls(sparse, f=mlp()),
     "a Fourier transform": lambda: Calls(lambda s, x: spectral(s, x).tanh().sum(1), f=mlp()),
+    "weights in a list, too": lambda: listed(nn.Bilinear(4, 4, 3), nn.Linear(3, 1)),
     "converted weights": lambda: Calls(converted, f=mlp(), g=nn.Bilinear(4, 4, 1)),
     "largest by amax": lambda: Calls(
         lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
@@ -121,6 +130,67 @@ def test_modules_as_people_have_them_are_resolved(name):
     kernel = ntkcond.kernel(module, X)
     assert np.linalg.norm(kernel.matrix - J @ J.T) <= kernel.error + 1e-13 * np.trace(J @ J.T)
     assert kernel.kinks == 0 and ntkcond.condition_number(kernel).verdict == "resolved"
+
+
+def test_a_complex_weight_is_seen_where_the_first_samples_have_real_spectra():
+    torch.manual_seed(0)
+    module = Calls(lambda s, x: s.o(torch.fft.irfft(torch.fft.rfft(x) * s.w, n=4).tanh()),
+                   o=nn.Linear(4, 1)).double()  # fmt: skip
+    module.pairs = nn.Parameter(torch.randn(3, 2, dtype=torch.float64))
+    type(module).w = property(lambda s: torch.view_as_complex(s.pairs))
+    x = torch.cat([X[:, :1].expand(-1, 4), X])
+    J = gradients(module, x)
+    kernel = ntkcond.kernel(module, x)
+    assert np.linalg.norm(kernel.matrix - J @ J.T) <= kernel.error + 1e-13 * np.trace(J @ J.T)
+
+
+def near(self, x: Tensor) -> Tensor:
+    """A mean over the samples that are near."""
+    far = (x[:, None] - x[None]).square().sum(-1)
+    return self.o(torch.softmax(-1000 * far, 1) @ self.v(x).tanh())
+
+
+def longest(self, x: Tensor) -> Tensor:
+    """A mean over the positions that any sample has."""
+    used = (x != 0).any(0).to(x)
+    return self.o(self.v(x * used).tanh()) / used.sum()
+
+
+def log_spectrum(self, x: Tensor) -> Tensor:
+    return self.o(self.v(torch.log(x.abs() + torch.finfo(x.dtype).eps)).tanh())
+
+
+@pytest.mark.parametrize("certify", [True, False])
+@pytest.mark.parametrize("of", [near, longest, log_spectrum])
+def test_what_only_later_samples_show_is_refused(of, certify):
+    torch.manual_seed(0)
+    module, x = Calls(of, v=nn.Linear(4, 8), o=nn.Linear(8, 1)).double(), torch.cat([X, 3 + X])
+    words = "depends on the others of its batch"
+    if of is near:
+        x[9] = x[5] + 0.01 * x[9]
+    elif of is longest:
+        x[:5, 2:] = 0
+    else:
+        module, x, words = module.float(), x.float(), "another function than in its own float32"
+        x[6, 1:3] = 0
+    with pytest.raises(UserError, match=words):
+        ntkcond.kernel(module, x, certify=certify)
+
+
+def test_an_embedding_that_divides_by_counts_of_the_batch_is_refused():
+    module = nn.Sequential(nn.Embedding(5, 3, scale_grad_by_freq=True), nn.Flatten())
+    with pytest.raises(UserError, match=r"0 \(Embedding\) divides gradients by how often"):
+        ntkcond.kernel(module, torch.tensor([[0], [1]]), output=0)
+
+
+def test_equal_terms_that_all_round_the_same_way_are_within_the_error():
+    d, sizes = 2_000_000, (0.1, 0.100001)
+    x = torch.tensor(sizes, dtype=torch.float64)[:, None].expand(2, d).contiguous()
+    kernel = ntkcond.kernel(nn.Linear(d, 1, dtype=torch.float64), x)
+    exact = [[Fraction(a) * Fraction(b) * d + 1 for b in sizes] for a in sizes]
+    off = [[float(Fraction(float(kernel.matrix[i, j])) - exact[i][j]) for j in (0, 1)]
+           for i in (0, 1)]  # fmt: skip
+    assert 0 < np.linalg.norm(off) <= kernel.error
 
 
 def test_relu_squared_at_zero_is_no_kink():

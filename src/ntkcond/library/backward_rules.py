@@ -121,7 +121,12 @@ def _transposed(m: Meeting) -> Layout:
 
 
 def mm(m: Meeting) -> Gradients | None:
-    return _product(m, m.node._saved_self, m.node._saved_mat2)
+    return _product(m, _conjugate(m.node._saved_self), _conjugate(m.node._saved_mat2))
+
+
+def _conjugate(factor: Tensor | None) -> Tensor | None:
+    """What a gradient is multiplied by: of complex numbers the conjugate, as torch defines it."""
+    return None if factor is None else factor.conj()
 
 
 def addmm(m: Meeting) -> Gradients | None:
@@ -129,17 +134,17 @@ def addmm(m: Meeting) -> Gradients | None:
     if m.place == 0:
         return _summed(m, m.back * node._saved_beta)
     scaled = m._replace(place=m.place - 1, back=m.back * node._saved_alpha)
-    return _product(scaled, node._saved_mat1, node._saved_mat2)
+    return _product(scaled, _conjugate(node._saved_mat1), _conjugate(node._saved_mat2))
 
 
 def bmm(m: Meeting) -> Gradients | None:
     """Several products, (g, R, k) @ (g, k, p): of all samples, with weights of each group."""
     (groups, height, width), layout = m.back.shape, m.layout
     if m.place == 1:
-        rows, back = m.node._saved_self, m.back
+        rows, back = m.node._saved_self.conj(), m.back
         (before, rest), (t, split) = divmod(layout.before, groups), divmod(layout.after, width)
     else:  # samples are columns of the results
-        rows, back = m.node._saved_mat2.mT, m.back.mT
+        rows, back = m.node._saved_mat2.mT.conj(), m.back.mT
         (before, rest), (t, split) = divmod(layout.before, groups * height), (layout.after, 0)
     if rest or split or before * m.n * t != back.shape[1]:
         return None
@@ -155,13 +160,13 @@ def mv(m: Meeting) -> Gradients | None:
     """(R, k) @ (k,)."""
     if m.place == 0:
         return None
-    rows, back = _by_sample(m, m.node._saved_self), _by_sample(m, m.back[:, None])
+    rows, back = _by_sample(m, m.node._saved_self.conj()), _by_sample(m, m.back[:, None])
     return None if rows is None or back is None else Factored(rows, back, 1)
 
 
 def convolution(m: Meeting) -> Gradients | None:
     node, back = m.node, m.back
-    if m.layout.after % math.prod(back.shape[1:]):
+    if m.layout.after % math.prod(back.shape[1:]) or back.is_complex():
         return None
     if m.place == 2:
         return _summed(m._replace(shape=(*m.shape, *[1] * (back.ndim - 2))), back)
@@ -249,12 +254,13 @@ def batch_norm(m: Meeting) -> Gradients | None:
 
 
 def mul(m: Meeting) -> Gradients | None:
-    return _summed(m, m.back * (m.node._saved_other if m.place == 0 else m.node._saved_self))
+    other = m.node._saved_other if m.place == 0 else m.node._saved_self
+    return _summed(m, m.back * other.conj())
 
 
 def div(m: Meeting) -> Gradients | None:
-    by = m.node._saved_other
-    return _summed(m, m.back / by if m.place == 0 else -m.back * m.node._saved_self / by**2)
+    by = m.node._saved_other.conj()
+    return _summed(m, m.back / by if m.place == 0 else -m.back * m.node._saved_self.conj() / by**2)
 
 
 def add(m: Meeting) -> Gradients | None:

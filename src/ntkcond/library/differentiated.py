@@ -104,6 +104,7 @@ class _Found(NamedTuple):
     saved: int
     results: int
     entries: _Entries
+    one_by_one: bool
 
 
 _FOUND: WeakKeyDictionary[nn.Module, dict[tuple, _Found]] = WeakKeyDictionary()
@@ -217,7 +218,7 @@ class Differentiated:
                 self.parameters[name] = p
         self.by_jacobian: set[str] = set()
         self.calls, self.lowest = 0, dtype
-        self.separable = self.own_functions = False
+        self.separable = self.own_functions = self._one_by_one = False
         self._plans: dict[str, _Plan] = {}
         self._results = self._saved = 0  # numbers of a sample that operations give, and keep
         self._entries = _Entries(0, 0, 0, 0)
@@ -235,8 +236,6 @@ class Differentiated:
                     f = self.run(x)
             except UserError:  # torch.func.grad in the module has no such hooks
                 f = self.run(x)
-            if together.isfinite().all():
-                self.run.hold_against(self.given, x, together)
         self.lowest = max({*seen.kinds, self.dtype}, key=lambda kind: torch.finfo(kind).eps)
         if not together.isfinite().all():
             raise UserError(
@@ -287,7 +286,7 @@ class Differentiated:
         if self.separable and form:
             _FOUND.setdefault(self.given, {})[key] = _Found(
                 form, dict(self._plans), frozenset(self.by_jacobian), self.calls, self._saved,
-                self._results, self._entries,
+                self._results, self._entries, self._one_by_one,
             )  # fmt: skip
         return f.shape[1]
 
@@ -299,7 +298,13 @@ class Differentiated:
         self._plans, self.calls = dict(found.plans), found.calls
         self._saved, self._results, self._entries = found.saved, found.results, found.entries
         self._measured = x[:2], set(found.by_jacobian)
+        self._one_by_one = found.one_by_one
         return True
+
+    def require_same_function(self, x: Tensor, f: Tensor) -> None:
+        """Raises UserError if the module, with these outputs, is another function than in its own
+        type."""
+        self.run.hold_against(self.given, x, f)
 
     def _require_seen(self, graph: _Graph, x: Tensor) -> None:
         """Raises UserError where a weight acts within an operation of a user's own, from which
@@ -320,6 +325,8 @@ class Differentiated:
         """Whether all operations keep samples apart, whatever their values: by their kind, and by
         what the output of one sample back-propagates to the others: nothing."""
         if any(node.name().rstrip("0123456789") not in APART for node in _in_order(graph)):
+            return False
+        if any(_adds_up_samples(node, len(graph.f)) for node in _in_order(graph)):
             return False
         uses = [pair for some in self._uses(graph).values() for pair in some]
         backs = _of_results(graph.f[0].sum(), [use.node for use, _ in uses])
@@ -368,6 +375,12 @@ class Differentiated:
         """How many numbers a sample takes."""
         whole = settled(lambda: self.with_outputs(x, range(1), compact=False)[1])
         self._measured = x[:2], set(self.by_jacobian)
+        named = {name: self.parameters[name] for name in sorted(self.by_jacobian)}
+        totals = _gradients(self.run(x)[:, 0].sum(), list(named.values()))
+        self._one_by_one = not all(
+            agree(whole[name][0].explicit().sum(0), total.flatten())
+            for name, total in zip(named, totals, strict=True)
+        )
         of_each = [by_output[0] for by_output in whole.values()]
         blocks = [b for one in of_each for b in (one.parts if isinstance(one, Blocks) else (one,))]
         products = sum(not isinstance(block, Explicit) for block in blocks)
@@ -493,6 +506,7 @@ class Differentiated:
             return self.outputs(x), {}
         f = self.run(x)
         graph = _Graph(f)
+        self.own_functions = self.own_functions or any(map(_is_of_a_user, _in_order(graph)))
         uses = self._uses(graph)
         if not held and not self.separable:
             self._require_in_place(graph, uses)
@@ -553,6 +567,8 @@ class Differentiated:
             return self.run(torch.stack([sample, sample]), weights)[0, j]
 
         try:
+            if self._one_by_one:  # the module has a weight elsewhere, too, than as its attribute
+                raise RuntimeError
             with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `others`
                 warnings.filterwarnings("ignore", "There is a performance drop")
                 return vmap(grad(output), in_dims=(None, 0))(others, x)
@@ -660,6 +676,19 @@ class _Layouts:
 def _is_of_a_user(node: Node) -> bool:
     """Whether an operation is a torch.autograd.Function, which may compute outside of torch."""
     return isinstance(node, torch.autograd.function.BackwardCFunction)
+
+
+def _adds_up_samples(node: Node, n: int) -> bool:
+    """Whether an operation is a product whose sums may run over samples: zeros may hide that."""
+    kind = node.name()
+    if kind not in ("MmBackward0", "AddmmBackward0"):
+        return False
+    if getattr(node, f"_saved_{'self' if kind == 'MmBackward0' else 'mat1'}_sym_sizes")[1] % n:
+        return False
+    before = node.next_functions[-1][0]
+    while before is not None and before.name() in VIEWS:
+        before = before.next_functions[0][0]
+    return getattr(before, "variable", None) is None
 
 
 def _in_order(graph: _Graph) -> list[Node]:

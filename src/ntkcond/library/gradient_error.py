@@ -6,6 +6,7 @@ the operations' values (`Differentiated.separable`) is also differentiated in ha
 another order, and some samples alone: what that changes is no rounding.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -299,6 +300,15 @@ def _halves(x: Tensor) -> tuple[Tensor, ...]:
     return tuple(order.split(-(-len(x) // 2)))
 
 
+def _groups(x: Tensor, alone: bool) -> list[Tensor]:
+    """Some samples alone; and rows and columns of a square: no two are in the same ones of both."""
+    order = torch.from_numpy(np.random.default_rng(1).permutation(len(x))).to(x.device)
+    side = math.isqrt(len(x) - 1) + 1
+    columns = [order[i::side] for i in range(side)]
+    some = [] if alone else [*order.split(side), *columns]
+    return [*order[: 2 * FEW].split(1), *some]
+
+
 def _alone(size: np.ndarray) -> list[Tensor]:
     """Samples, each alone: all of few; of more those with the least and the largest gradients."""
     order = np.argsort(size, kind="stable")
@@ -324,16 +334,18 @@ def _require_same(
         )
 
 
-def require_apart(differentiated: Differentiated, x: Tensor, at_once: int) -> None:
-    """Without a certificate: that no sample depends on others, as far as outputs in half batches
-    tell."""
+def require_apart(
+    differentiated: Differentiated, x: Tensor, at_once: int, known: Tensor | None = None
+) -> None:
+    """Raises UserError if an output depends on other samples: some are alone; and unless all
+    operations keep samples apart, any two of a batch are apart in one of two runs. Or if the module
+    is another function than in its own type. known: the outputs."""
     at_once = max(at_once, 2)
-    starts = range(0, 0 if differentiated.separable else len(x) - 1, at_once)
-    expect(len(x) if len(starts) else 0)
-    for start in starts:
+    for start in range(0, len(x), at_once):
         part = x[start : start + at_once]
-        outputs = differentiated.outputs(part)
+        outputs = differentiated.outputs(part) if known is None else known[start:][:at_once]
+        differentiated.require_same_function(part, outputs)
         advance(len(part))
-        for some in _halves(part):
+        for some in _groups(part, differentiated.separable):
             of_some = differentiated.outputs(part[some])
             _require_same(differentiated, part, of_some, outputs, some)

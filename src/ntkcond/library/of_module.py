@@ -53,6 +53,7 @@ from ntkcond.run.progress import advance, bar, expect
 
 HOST = ("cpu",)  # kinds of device
 SAFETY = 4.0  # of what random errors change
+SAME_WAY = 16  # terms that are added up as one, where all round the same way
 SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
 _ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
 
@@ -516,6 +517,12 @@ def refuse_training(module: nn.Module) -> None:
             raise UserError(
                 f"{name or 'the module'} ({kind}) has sparse gradients: build it with sparse=False"
             )
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.scale_grad_by_freq:
+            raise UserError(
+                f"{name or 'the module'} ({kind}) divides gradients by how often a token is in the"
+                " batch, so that samples depend on each other: build it with"
+                " scale_grad_by_freq=False"
+            )
         if isinstance(part, nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
             raise UserError(
                 f"{name or 'the module'} ({kind}) is on, so that the output is random: call"
@@ -664,6 +671,7 @@ class _Computed:
 
     def unchecked(self) -> Tensor:
         """K, of samples that do not depend on each other."""
+        expect(len(self.all))
         require_apart(self.differentiated, self.all, self._checked_at_once())
         return self.matrix()
 
@@ -673,11 +681,13 @@ class _Computed:
     def certified(self) -> tuple[Tensor, GradientErrors]:
         """K, and how far rounding may have moved the gradients."""
         at_once, known = self._checked_at_once(), None
-        expect((1 + planned_runs(self._few())) * len(self.all))
+        expect((2 + planned_runs(self._few())) * len(self.all))
         if at_once == len(self.all):
             known = recorded(self.differentiated, self.all, self.outputs)
         matrix = self.matrix(known)
         require_repeatable(self.differentiated, self.all, self.outputs)
+        outputs = None if known is None else known.outputs
+        require_apart(self.differentiated, self.all, at_once, outputs)
         return matrix, self._errors(matrix, at_once, known)
 
     def _errors(self, matrix: Tensor, at_once: int, known: Recorded | None) -> GradientErrors:
@@ -712,7 +722,10 @@ class _Computed:
         stages = 2 * differentiated.calls + 1
         terms = max(p.numel() for p in differentiated.parameters.values())
         weights = sum(p.numel() for p in differentiated.parameters.values())
-        counted = 4 * torch.finfo(differentiated.dtype).eps / 2 * stages * math.sqrt(terms)
+        longest = max(max(p.shape, default=1) for p in differentiated.parameters.values())
+        # equal terms all round the same way
+        counted = 4 * math.sqrt(terms) + longest / SAME_WAY
+        counted *= torch.finfo(differentiated.dtype).eps / 2 * stages
         k = len(self.outputs) if self.whole else 1
         flushed = torch.finfo(differentiated.dtype).tiny * weights * n * k
         if not (errors.sizes.any() or bool(self.all.any())):

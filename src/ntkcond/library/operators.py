@@ -32,7 +32,7 @@ from ntkcond.library.inputs import Choice, Output, Samples, with_hints
 from ntkcond.library.of_module import given, output_positions
 from ntkcond.library.running import AGREES
 from ntkcond.run.errors import UserError
-from ntkcond.run.progress import advance, bar
+from ntkcond.run.progress import advance, bar, expect
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -716,6 +716,7 @@ def _network(
     outputs = output_positions(which, differentiated.check(few))
     at_once, _ = differentiated.samples_at_once(len(outputs), BATCH_BYTES, 10**9)
     with bar(f"samples of a {name}"):
+        expect(sum(map(len, samples)))
         for part in samples:
             settled(partial(require_apart, differentiated, part, at_once))
     if batch is None:

@@ -29,6 +29,7 @@ from ntkcond.library.inputs import Wrapped
 from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 
+CLOSE = 64  # units of rounding that need no trial
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
@@ -112,6 +113,8 @@ class Running:
         if torch.finfo(kind).eps < torch.finfo(f.dtype).eps:
             lower, of_lower, at, kind = self, f, x, f.dtype
         apart = float((f - f_own.to(f.dtype)).abs().max())
+        if apart <= CLOSE * torch.finfo(kind).eps * float(f.abs().max()):
+            return
         if apart > float(torch.finfo(kind).tiny) + reach_of(
             lambda: lower(at).detach(), of_lower, lower.sources(at), kind
         ):
