@@ -232,6 +232,8 @@ REFUSED = {
     "KeyError": (lambda: fails(KeyError), "fails on samples.*KeyError: 'no such width'"),
     "AssertionError": (lambda: fails(AssertionError), "AssertionError: no such width"),
     "finfo": (lambda: Calls(eps_of_its_type, f=mlp()), "another function than in its own float32"),
+    "NaN in float64": (lambda: Calls(lambda s, x: s.f(x) / (x.dtype == torch.float32), f=mlp()),
+                       r"infinite entries in torch\.float64, and none in torch\.float32: compute"),
     "kept": (lambda: Stale(), "made of its weights, and does not make it anew"),
 }  # fmt: skip
 

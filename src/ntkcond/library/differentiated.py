@@ -238,11 +238,15 @@ class Differentiated:
                 f = self.run(x)
         self.lowest = max({*seen.kinds, self.dtype}, key=lambda kind: torch.finfo(kind).eps)
         if not together.isfinite().all():
-            raise UserError(
-                "the module keeps a tensor made of its weights, and does not make it anew"
-                if self.run.keeps
-                else "the module's output has NaN or infinite entries"
+            if self.run.keeps:
+                raise UserError(
+                    "the module keeps a tensor made of its weights, and does not make it anew"
+                )
+            kind = Running(self.given, None).finite_in(x)
+            hint = (
+                f" in {self.dtype}, and none in {kind}: compute with dtype={kind}" if kind else ""
             )
+            raise UserError(f"the module's output has NaN or infinite entries{hint}")
         if not agree(together, f):
             raise UserError("the module's output changes from call to call: its NTK is not defined")
         with torch.random.fork_rng():

@@ -73,7 +73,7 @@ class Running:
         except Exception as error:  # a user's module may raise anything
             raise UserError(
                 f"the module fails on samples of shape {tuple(x.shape)} and type {x.dtype}:"
-                f" {_in_words(error)}{self._hint(error)}"
+                f" {_in_words(error)}{self._hint(error, x)}"
             ) from error
         if not isinstance(f, Tensor):
             kind = type(f).__name__
@@ -93,6 +93,15 @@ class Running:
         """What a run's numbers follow from."""
         inputs = self.module.buffers(recurse=False) if isinstance(self.module, Wrapped) else ()
         return [x, *inputs, *self.module.parameters()]
+
+    def finite_in(self, x: Tensor) -> torch.dtype | None:
+        """The type of its weights, if its outputs are finite."""
+        kind = next((p.dtype for p in self.module.parameters()), x.dtype)
+        try:
+            f = self(x.to(kind) if x.is_floating_point() else x)
+        except UserError:
+            return None
+        return kind if f.isfinite().all() else None
 
     def hold_against(self, given: nn.Module, x: Tensor, f: Tensor) -> None:
         """Raises UserError if the module given, in its own types, gives other outputs than f, by
@@ -139,9 +148,11 @@ class Running:
             self._fresh = module, _state(module)
         return self._fresh[0]
 
-    def _hint(self, error: Exception) -> str:
+    def _hint(self, error: Exception, x: Tensor) -> str:
         words = str(error).lower()
         mixed = "dtype" in words or ("float" in words and ("double" in words or "int" in words))
+        if mixed and not x.is_floating_point():
+            return ". x has whole numbers, which stay as they are: give real ones if they are meant"
         if self.dtype == torch.float64 and mixed:
             return (
                 ". All else is float64 here: where the module itself makes or asks for numbers of"
