@@ -782,7 +782,7 @@ def _of_results(f: Tensor, nodes: Sequence[Node]) -> list[Tensor]:
     edges = [GradientEdge(node, 0) for node in nodes]
     shapes = [node._input_metadata[0].shape for node in nodes]
     gradients_of = _gradients(f, [f.new_zeros(()).expand(shape) for shape in shapes], edges)
-    return [g.contiguous() for g in gradients_of]
+    return [(g.to_dense() if g.is_sparse else g).contiguous() for g in gradients_of]
 
 
 def _gradients(

@@ -391,6 +391,7 @@ def kernel(
     """
     if isinstance(memory, bool) or not isinstance(memory, int | float) or not memory > 0:
         raise UserError(f"memory={memory!r}: it must be a number of bytes, such as 2e9")
+    memory = min(memory, 2.0**62)
     sets = [x] if x2 is None else [x, x2]
     word = type(module).__name__
     choice = Choice(params, output, parameters, dtype)

@@ -57,8 +57,8 @@ class Running:
                 _own_constants(self.module)
                 self.module._apply(lambda t: _with_type(t, dtype, device))
             self.keeps = copying.found
-        except (RuntimeError, TypeError) as error:
-            raise UserError(f"the module cannot be copied: {error}") from error
+        except Exception as error:  # a user's part may raise anything
+            raise UserError(f"the module cannot be copied: {_in_words(error)}") from error
 
     def __call__(self, x: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
         if len(x) == 1:
