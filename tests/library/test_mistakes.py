@@ -68,6 +68,11 @@ OTHERS = [
     (lambda: kernel(total, X), r"f\(params, sample\) needs params="),
     (lambda: kernel(M, X, params={}), "a module has its own"),
     (lambda: kernel(total, X, params={"a": X, "b": 1.0}), "params has a float at b"),
+    *((lambda p=params: kernel(total, X, params=p), f"two tensors of the name {name}: rename one")
+      for params, name in (({"a.b": X, "a": {"b": X}}, "a.b"), ({0: X, "0": X}, "0"),
+                           ({"": X, "params": X}, "params"))),
+    *((lambda n=name: kernel(total, X, params={n: X}), f"params may not have the name {name}")
+      for name in ("names", "function", "training", "a..b")),
     (lambda: kernel({}, X), "or of a function, not of a dict"),
     (lambda: kernel(M, X, dtype=torch.bfloat16), r"torch\.float64 or"),
     (lambda: condition_number(kernel(M, X, X)), "of two sets of samples"),
