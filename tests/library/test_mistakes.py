@@ -47,6 +47,8 @@ SAMPLES = [
     (X[:1], "x has the shape"), (None, "an array of numbers"), (["a", "b"], "an array of numbers"),
     (X.index_fill(0, torch.tensor([4]), math.nan), "first in sample 4"),
     (X.to(torch.complex64), "complex"), (X.to_sparse(), "x is sparse"),
+    (torch.nested.nested_tensor([X, X], layout=torch.jagged), "x is a nested tensor"),
+    (X.to("meta"), "x is on the meta device"),
     (LOADER, r"x is a DataLoader.*torch\.cat"),
     (np.ma.masked_array(X.numpy(), mask=X.numpy() > 1), "x has a mask"),
 ]  # fmt: skip
@@ -55,6 +57,10 @@ OTHERS = [
     (lambda: kernel(M, X, memory="4GB"), "memory='4GB'"),
     (lambda: kernel(M, X, memory=math.nan), "memory=nan"),
     (lambda: kernel(M, X, parameters=[]), "parameters is empty"),
+    *((lambda p=wrong: kernel(M, X, parameters=p), f"parameters has a {kind}: give names")
+      for wrong, kind in (([M.weight], "Parameter"), (M.weight, "Parameter"), (M, "Linear"),
+                          (M.named_parameters(), "tuple"), ([None], "NoneType"), (3, "int"))),
+    (lambda: jacobian(M, X, parameters=M.parameters()), "parameters has a Parameter: give names"),
     (lambda: kernel(nn.Embedding(3, 2, sparse=True), torch.eye(3)), "sparse gradients"),
     (lambda: kernel(M, X, LOADER), "x2 is a DataLoader"),
     (lambda: ntkcond.gradient_angle(1.0, NETWORK, weight_variance=-1.0), "weight_variance=-1.0"),
