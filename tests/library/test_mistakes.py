@@ -120,6 +120,7 @@ OTHERS = [
     (lambda: EIGEN.trained(np.ones(3), 0.1, 1, np.ones(2)), "f0 must have the shape of y"),
     (lambda: EIGEN.predicted(np.ones((3, 2)), np.ones(3), 0.1), r"k_test must be \(m, 3\)"),
     (lambda: eigendecomposition(np.array([[1.0, 2.0], [0.0, 1.0]])), "not symmetric"),
+    (lambda: eigendecomposition(np.eye(2) * 1e308), "beyond float64's range"),
 ]  # fmt: skip
 CALLS = [
     *((lambda m=matrix: ntkcond.extreme_eigenvalues(m), words) for matrix, words in EXTREMES),
