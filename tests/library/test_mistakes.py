@@ -118,6 +118,10 @@ OTHERS = [
     (lambda: EIGEN.predicted(np.ones((1, 3)), np.ones(3), 0.1, 5, ridge=1), "leave out steps="),
     (lambda: EIGEN.trained(np.ones(3), 0.1, 1.5), r"steps=1\.5"),
     (lambda: EIGEN.trained(np.ones(3), 0.1, 1, np.ones(2)), "f0 must have the shape of y"),
+    (lambda: EIGEN.predicted(np.ones((2, 3)), np.ones(3), f0_test=np.ones(3)), "each of 2 samples"),
+    *((lambda y=y: EIGEN.alignment(y), f"are of real numbers: .*{words}") for y, words in (
+        (["a", "b", "c"], "string"), ([[1], [2], [3, 4]], "inhomogeneous"),
+        (1j * np.eye(3), "complex"), (torch.ones(3).to_sparse(), "to_dense"))),
     (lambda: EIGEN.predicted(np.ones((3, 2)), np.ones(3), 0.1), r"k_test must be \(m, 3\)"),
     (lambda: eigendecomposition(np.array([[1.0, 2.0], [0.0, 1.0]])), "not symmetric"),
     (lambda: eigendecomposition(np.eye(2) * 1e308), "beyond float64's range"),

@@ -369,7 +369,14 @@ class Eigendecomposition:
         else:
             phi, change, most = _inverted(values, lowest, _times_power(ridge, -exponent), shift)
         projections = self.vectors.T @ residual
-        start = np.broadcast_to(_columns(_array(f0_test)), (len(kernel), labels.shape[1]))
+        start = _columns(_array(f0_test))
+        try:
+            start = np.broadcast_to(start, (len(kernel), labels.shape[1]))
+        except ValueError:
+            raise UserError(
+                f"f0_test must have the shape of the result, a row for each of {len(kernel)}"
+                f" samples, not {np.shape(f0_test)}"
+            ) from None
         moved = kernel @ (self.vectors @ (phi[:, None] * projections))
         back = of_kernel + of_residual - exponent
         after = start + np.ldexp(moved, back)
@@ -636,9 +643,15 @@ def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]
 
 
 def _array(values: Array | Tensor | float) -> Array:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().double().numpy()
-    return np.asarray(values, dtype=np.float64)
+    try:
+        if isinstance(values, Tensor):
+            values = values.detach().cpu()
+            values = (values.double() if values.is_floating_point() else values).numpy()
+        if np.iscomplexobj(values):
+            raise TypeError("complex")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"labels, outputs and k_test are of real numbers: {error}") from error
 
 
 def _columns(values: Array) -> Array:
