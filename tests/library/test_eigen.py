@@ -107,6 +107,35 @@ def test_every_interval_holds_the_exact_number(case, seed):
             assert off <= predicted.errors[i, 0]
 
 
+@pytest.mark.parametrize("power", [-1000, -540, -500, 1000])
+def test_intervals_hold_where_squares_underflow_or_overflow(power):
+    kernel, others, computed, norm = exact_kernel("well conditioned", 0)
+    unit, y = mpf(2) ** power, np.random.default_rng(0).choice([-1.0, 1.0], N)
+    kernel, labels = unit * kernel, mp.matrix(y.tolist())
+    eigen = eigendecomposition(np.ldexp(computed, power), error=math.ldexp(norm, power))
+    centre = mp.eye(N) - mp.ones(N) / N
+    centred, of_labels = centre * kernel * centre, centre * labels
+    cosine = (of_labels.T * centred * of_labels)[0] / (
+        mp.mnorm(centred, "f") * mp.norm(of_labels) ** 2
+    )
+    alignment, complexity = eigen.alignment(1e-200 * y), eigen.complexity(y)
+    assert within(alignment, cosine) and alignment.high - alignment.low < 1e-6
+    assert within(complexity, (labels.T * mp.lu_solve(kernel, labels))[0])
+    trace, squares = mp.fsum(kernel[i, i] for i in range(N)), mp.mnorm(kernel, "f") ** 2
+    assert within(eigen.participation_ratio(), trace**2 / squares)
+    k_test = np.ldexp(np.array(others.tolist(), dtype=float), power)
+    rate = 1 / float(eigen.values[-1])
+    for options in ({}, {"ridge": math.ldexp(0.5, power)}, {"learning_rate": rate, "steps": 7}):
+        predicted = eigen.predicted(k_test, y, **options)
+        solved = mp.lu_solve(kernel + mpf(options.get("ridge", 0)) * mp.eye(N), labels)
+        if "steps" in options:
+            solved -= (mp.eye(N) - mpf(rate) * kernel) ** 7 * solved
+        exact = mp.matrix(k_test.tolist()) * solved
+        assert predicted.errors.max() < 1e-4
+        for i in range(OTHERS):
+            assert abs(mpf(float(predicted.values[i])) - exact[i]) <= predicted.errors[i]
+
+
 def test_a_prediction_is_never_nan():
     """Of a singular NTK nothing is known after all steps; with a ridge it is."""
     eigen = eigendecomposition(np.ones((3, 3)))

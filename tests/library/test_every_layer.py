@@ -124,6 +124,22 @@ def in_place() -> nn.Module:
     return Calls(forward, first=nn.Linear(8, 8), second=nn.Linear(8, 2))
 
 
+def in_two_shapes() -> nn.Module:
+    def forward(self: Calls, x: Tensor) -> Tensor:
+        y = torch.cat([x[..., :4] @ self.w, x @ self.w.view(8, 4)], 2)
+        return y.flatten(1).cos().sum(1)
+
+    return Calls(forward, w=nn.Parameter(torch.randn(4, 8)))
+
+
+def table_of_two_widths() -> nn.Module:
+    def forward(self: Calls, t: Tensor) -> Tensor:
+        rows = functional.embedding(t, self.w), functional.embedding(t, self.w.view(14, 4))
+        return torch.cat(rows, 2).flatten(1).cos().sum(1)
+
+    return Calls(forward, w=nn.Parameter(torch.randn(7, 8)))
+
+
 def checkpointed(reentrant: bool) -> nn.Module:
     def forward(self: Calls, x: Tensor) -> Tensor:
         y = checkpoint(self.middle, self.first(x), use_reentrant=reentrant)
@@ -204,6 +220,8 @@ LAYERS = {
     ),
     "bare parameters": (bare, ROWS),
     "tied": (tied, ROWS),
+    "two shapes": (in_two_shapes, ROWS),
+    "two widths": (table_of_two_widths, 7),
     "shared convolution": (
         lambda: Calls(
             lambda self, x: self.layer(self.layer(x).tanh()).flatten(1).sum(1),

@@ -47,6 +47,8 @@ SAMPLES = [
     (X[:1], "x has the shape"), (None, "an array of numbers"), (["a", "b"], "an array of numbers"),
     (X.index_fill(0, torch.tensor([4]), math.nan), "first in sample 4"),
     (X.to(torch.complex64), "complex"), (X.to_sparse(), "x is sparse"),
+    (torch.nested.nested_tensor([X, X], layout=torch.jagged), "x is a nested tensor"),
+    (X.to("meta"), "x is on the meta device"),
     (LOADER, r"x is a DataLoader.*torch\.cat"),
     (np.ma.masked_array(X.numpy(), mask=X.numpy() > 1), "x has a mask"),
 ]  # fmt: skip
@@ -55,6 +57,10 @@ OTHERS = [
     (lambda: kernel(M, X, memory="4GB"), "memory='4GB'"),
     (lambda: kernel(M, X, memory=math.nan), "memory=nan"),
     (lambda: kernel(M, X, parameters=[]), "parameters is empty"),
+    *((lambda p=wrong: kernel(M, X, parameters=p), f"parameters has a {kind}: give names")
+      for wrong, kind in (([M.weight], "Parameter"), (M.weight, "Parameter"), (M, "Linear"),
+                          (M.named_parameters(), "tuple"), ([None], "NoneType"), (3, "int"))),
+    (lambda: jacobian(M, X, parameters=M.parameters()), "parameters has a Parameter: give names"),
     (lambda: kernel(nn.Embedding(3, 2, sparse=True), torch.eye(3)), "sparse gradients"),
     (lambda: kernel(M, X, LOADER), "x2 is a DataLoader"),
     (lambda: ntkcond.gradient_angle(1.0, NETWORK, weight_variance=-1.0), "weight_variance=-1.0"),
@@ -68,6 +74,11 @@ OTHERS = [
     (lambda: kernel(total, X), r"f\(params, sample\) needs params="),
     (lambda: kernel(M, X, params={}), "a module has its own"),
     (lambda: kernel(total, X, params={"a": X, "b": 1.0}), "params has a float at b"),
+    *((lambda p=params: kernel(total, X, params=p), f"two tensors of the name {name}: rename one")
+      for params, name in (({"a.b": X, "a": {"b": X}}, "a.b"), ({0: X, "0": X}, "0"),
+                           ({"": X, "params": X}, "params"))),
+    *((lambda n=name: kernel(total, X, params={n: X}), f"params may not have the name {name}")
+      for name in ("names", "function", "training", "a..b")),
     (lambda: kernel({}, X), "or of a function, not of a dict"),
     (lambda: kernel(M, X, dtype=torch.bfloat16), r"torch\.float64 or"),
     (lambda: condition_number(kernel(M, X, X)), "of two sets of samples"),
@@ -107,8 +118,13 @@ OTHERS = [
     (lambda: EIGEN.predicted(np.ones((1, 3)), np.ones(3), 0.1, 5, ridge=1), "leave out steps="),
     (lambda: EIGEN.trained(np.ones(3), 0.1, 1.5), r"steps=1\.5"),
     (lambda: EIGEN.trained(np.ones(3), 0.1, 1, np.ones(2)), "f0 must have the shape of y"),
+    (lambda: EIGEN.predicted(np.ones((2, 3)), np.ones(3), f0_test=np.ones(3)), "each of 2 samples"),
+    *((lambda y=y: EIGEN.alignment(y), f"are of real numbers: .*{words}") for y, words in (
+        (["a", "b", "c"], "string"), ([[1], [2], [3, 4]], "inhomogeneous"),
+        (1j * np.eye(3), "complex"), (torch.ones(3).to_sparse(), "to_dense"))),
     (lambda: EIGEN.predicted(np.ones((3, 2)), np.ones(3), 0.1), r"k_test must be \(m, 3\)"),
     (lambda: eigendecomposition(np.array([[1.0, 2.0], [0.0, 1.0]])), "not symmetric"),
+    (lambda: eigendecomposition(np.eye(2) * 1e308), "beyond float64's range"),
 ]  # fmt: skip
 CALLS = [
     *((lambda m=matrix: ntkcond.extreme_eigenvalues(m), words) for matrix, words in EXTREMES),

@@ -120,6 +120,40 @@ def test_an_operation_that_is_differentiable_once_goes_sample_by_sample():
     assert near((J @ J.T) @ v, torch.from_numpy(ntkcond.kernel(module, x).matrix) @ v)
 
 
+def masked(w: Tensor) -> None:
+    w.mul_(torch.arange(5) < 3)
+
+
+def normalised(w: Tensor) -> None:
+    w.div_(w.norm(dim=1, keepdim=True))
+
+
+def signed(w: Tensor) -> None:
+    w.copy_(w.sign())
+
+
+@pytest.mark.parametrize("change", [masked, normalised, signed])
+def test_weights_may_be_changed_in_place_before_they_are_used(change):
+    """Forward mode makes the same change in the vector."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            change(self.layer.weight)
+        return self.last(torch.tanh(self.layer(x)))
+
+    torch.manual_seed(0)
+    module = Calls(forward, layer=nn.Linear(5, 8), last=nn.Linear(8, 1)).double()
+    x = torch.randn(6, 5, dtype=torch.float64)
+    module(x)
+    rows = [torch.autograd.grad(module(x[[i]]), list(module.parameters())) for i in range(6)]
+    expected = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
+    J, w = ntkcond.jacobian(module, x), torch.randn(expected.shape[1], dtype=torch.float64)
+    before, u = w.clone(), torch.randn(6, dtype=torch.float64)
+    assert near(J @ w, expected @ before) and torch.equal(w, before)
+    assert near(J.T @ u, expected.T @ u)
+    assert near(ntkcond.ntk_operator(module, x) @ u, expected @ (expected.T @ u))
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_gradients_may_be_off_where_it_is_called(mode):
     x = torch.randn(6, 5)

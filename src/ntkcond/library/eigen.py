@@ -7,7 +7,7 @@ function of K, an interval follows that holds its value for every positive semi-
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = np.ndarray
+SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 SHARES = 25, 65, 4, 6  # of the time, in percent: κ, eigenvectors, and the two products that measure
 
 
@@ -137,9 +138,8 @@ class Eigendecomposition:
         -------
         Interval
         """
-        trace = self._trace()
-        largest = float(self.values[-1])
-        return _ratio(trace, (largest, self.error), len(self.values))
+        near, _ = self._near_one()
+        return _ratio(near._trace(), (float(near.values[-1]), near.error), len(self.values))
 
     def participation_ratio(self) -> Interval:
         """(tr K)²/‖K‖_F²: n if all eigenvalues are equal, 1 if only one is not 0.
@@ -148,11 +148,10 @@ class Eigendecomposition:
         -------
         Interval
         """
-        size = float(abs(self.matrix).max()) or 1.0  # without which squares underflow or overflow
-        norm = float(np.linalg.norm(self.matrix / size))
-        off = self.frobenius / size + _rounding(len(self.values)) * norm
-        trace, trace_off = (part / size for part in self._trace())
-        root = _ratio((trace, trace_off), (norm, off), math.sqrt(len(self.values)))
+        near, _ = self._near_one()
+        norm = float(np.linalg.norm(near.matrix))
+        off = near.frobenius + _rounding(len(self.values)) * norm
+        root = _ratio(near._trace(), (norm, off), math.sqrt(len(self.values)))
         rounding = 4 * UNIT_ROUNDOFF
         return Interval(root.value**2, root.low**2 * (1 - rounding), root.high**2 * (1 + rounding))
 
@@ -181,19 +180,20 @@ class Eigendecomposition:
         >>> round(ntkcond.eigendecomposition(np.outer(y, y)).alignment(y).value, 12)
         1.0
         """
-        labels = self._labels(y)
-        product, kernel_norm, label_norm = map(float, alignment_parts(self.matrix, labels))
+        near, _ = self._near_one()
+        labels, _ = _near_one(self._labels(y))
+        product, kernel_norm, label_norm = map(float, alignment_parts(near.matrix, labels))
         centred = labels - labels.mean(axis=0)
         size, rounding = float(np.sum(centred**2)), 8 * _rounding(len(labels))
-        entries = float(np.linalg.norm(self.matrix))
+        entries = float(np.linalg.norm(near.matrix))
         if not kernel_norm * label_norm:
             return Interval(math.nan, 0.0, 1.0)
         lost = _rounding(len(labels)) * float(np.linalg.norm(labels))  # where the mean is large
         moved = 2 * math.sqrt(size) * lost + lost**2
-        off = (self.error + rounding * entries) * size + (self.error + entries) * moved
+        off = (near.error + rounding * entries) * size + (near.error + entries) * moved
         norm = kernel_norm * label_norm
-        norm_off = (self.frobenius + rounding * entries) * label_norm + rounding * norm
-        norm_off += (kernel_norm + self.frobenius) * moved
+        norm_off = (near.frobenius + rounding * entries) * label_norm + rounding * norm
+        norm_off += (kernel_norm + near.frobenius) * moved
         return _ratio((product, off), (norm, norm_off), 1.0)
 
     def complexity(self, y: Array | Tensor) -> Interval:
@@ -222,22 +222,25 @@ class Eigendecomposition:
         >>> ntkcond.eigendecomposition(np.diag([1.0, 2.0, 4.0])).complexity(np.ones(3)).value
         1.75
         """
-        labels = self._labels(y)
+        near, exponent = self._near_one()
+        labels, of_labels = _near_one(self._labels(y))
         projections, off = self._projections(labels)
-        values = np.maximum(self.values, 0.0)
-        if self.spectrum.verdict == SINGULAR or self.values[0] <= 0:
+        values = np.maximum(near.values, 0.0)
+        if self.spectrum.verdict == SINGULAR or near.values[0] <= 0:
             value = math.inf
         else:
-            value = float(np.sum(projections**2 / self.values[:, None]))
-        low = _inverse_norm(projections, values + self.error) - off / math.sqrt(
-            max(values[0] + self.error, np.finfo(float).tiny)
+            value = float(np.sum(projections**2 / near.values[:, None]))
+        low = _inverse_norm(projections, values + near.error) - off / math.sqrt(
+            max(values[0] + near.error, np.finfo(float).tiny)
         )
         low, high = max(low, 0.0) ** 2 * (1 - _rounding(len(values))), math.inf
-        smallest = float(self.values[0] - self.error)
+        smallest = float(near.values[0] - near.error)
         if smallest > 0 and self.spectrum.verdict != SINGULAR:
-            root = _inverse_norm(projections, self.values - self.error) + off / math.sqrt(smallest)
+            root = _inverse_norm(projections, near.values - near.error) + off / math.sqrt(smallest)
             high = root**2 * (1 + _rounding(len(values)))
-        return Interval(value, min(low, value), max(high, value))
+        ends = min(low, value), value, max(high, value)
+        low, value, high = (_times_power(part, 2 * of_labels - exponent) for part in ends)
+        return Interval(value, math.nextafter(low, 0.0), math.nextafter(high, math.inf))
 
     def trained(
         self,
@@ -283,13 +286,13 @@ class Eigendecomposition:
         rate = learning_rate or 0.0  # without one there are infinitely many steps
         factors = (1 - rate * values) ** steps if math.isfinite(steps) else 1.0 * (values == 0)
         projections = self.vectors.T @ residual
-        size = float(np.linalg.norm(residual))
         if math.isfinite(steps):
             change = min(2.0, steps * rate * shift * q ** max(steps - 1, 0))
         else:
             change = 0.0 if q < 1 else 1.0
         change += self.defect * 2 + 4 * _rounding(len(values)) * (1 + _power_rounding(steps, q))
-        scale = np.linalg.norm(residual, axis=0)
+        scale = _norms(residual.T).T
+        size = float(_norms(scale)[0, 0])
         after = labels + self.vectors @ (factors[:, None] * projections)
         errors = change * scale + UNIT_ROUNDOFF * (size + 2 * abs(labels))
         shape = np.shape(_array(y))
@@ -349,27 +352,43 @@ class Eigendecomposition:
         """
         kernel, kernel_error = _test_kernel(k_test, len(self.values))
         labels, residual = self._start(y, f0)
-        residual = -residual
+        residual, of_residual = _near_one(-residual)
         q, shift = self._contraction(learning_rate, steps)
-        values, n = np.maximum(self.values, 0.0), len(self.values)
-        lowest = max(float(self.values[0]) - self.error, 0.0)
+        ridge, rate = _ridge(ridge), float(learning_rate or 0.0)
+        if ridge and math.isfinite(steps):
+            raise UserError("a ridge is of regression after all steps: leave out steps=")
+        beside = min(1 / rate, float(np.finfo(float).max)) if math.isfinite(steps) else ridge
+        near, exponent = self._near_one(beside)
+        kernel, of_kernel = _near_one(kernel)
+        kernel_error, shift = _times_power(kernel_error, -of_kernel), _times_power(shift, -exponent)
+        values, n = np.maximum(near.values, 0.0), len(self.values)
+        lowest = max(float(near.values[0]) - near.error, 0.0)
         if math.isfinite(steps):
-            if ridge:
-                raise UserError("a ridge is of regression after all steps: leave out steps=")
-            phi, change, most = _integrated(values, lowest, learning_rate or 0.0, steps, q, shift)
+            rate = _times_power(rate, exponent)
+            phi, change, most = _integrated(values, lowest, rate, steps, q, shift)
         else:
-            phi, change, most = _inverted(values, lowest, _ridge(ridge), shift)
+            phi, change, most = _inverted(values, lowest, _times_power(ridge, -exponent), shift)
         projections = self.vectors.T @ residual
-        start = np.broadcast_to(_columns(_array(f0_test)), (len(kernel), labels.shape[1]))
-        after = start + kernel @ (self.vectors @ (phi[:, None] * projections))
+        start = _columns(_array(f0_test))
+        try:
+            start = np.broadcast_to(start, (len(kernel), labels.shape[1]))
+        except ValueError:
+            raise UserError(
+                f"f0_test must have the shape of the result, a row for each of {len(kernel)}"
+                f" samples, not {np.shape(f0_test)}"
+            ) from None
+        moved = kernel @ (self.vectors @ (phi[:, None] * projections))
+        back = of_kernel + of_residual - exponent
+        after = start + np.ldexp(moved, back)
         rounding = self.defect * 2 + 6 * _rounding(n) * (1 + _power_rounding(steps, q))
-        norms = np.linalg.norm(kernel, axis=1)[:, None]
-        scale = np.linalg.norm(residual, axis=0)[None]
+        norms, scale = _norms(kernel), _norms(residual.T).T
         inner = change + rounding * most
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             errors = np.where(norms > 0, norms * inner, 0.0)
             errors = scale * (errors + (kernel_error * most if kernel_error else 0.0))
-        errors = np.where(scale > 0, errors, 0.0) + UNIT_ROUNDOFF * abs(after)
+            errors = np.where(scale > 0, np.ldexp(errors, back) + SMALLEST, 0.0)
+        errors += UNIT_ROUNDOFF * abs(after)
+        errors = np.where(np.isnan(errors), math.inf, errors)
         shape = (len(kernel), *np.shape(_array(y))[1:])
         return Prediction(after.reshape(shape), errors.reshape(shape))
 
@@ -399,6 +418,15 @@ class Eigendecomposition:
         ['below the error of eigenvalues', '1 not known']
         """
         return plot_eigenvalues(self.values, self.error, self.spectrum, ax)
+
+    def _near_one(self, size: float = 0.0) -> tuple["Eigendecomposition", int]:
+        """2⁻ᵉ K, whose squares neither underflow nor overflow, and e. size: of what is added to K
+        or compared with it, which is then below 1 as well."""
+        exponent = _exponent(max(float(abs(self.matrix).max()), size))
+        matrix, values = (np.ldexp(part, -exponent) for part in (self.matrix, self.values))
+        error, frobenius = (_times_power(part, -exponent) for part in (self.error, self.frobenius))
+        near = replace(self, matrix=matrix, values=values, error=error, frobenius=frobenius)
+        return near, exponent
 
     def _trace(self) -> tuple[float, float]:
         """tr K and how far that of K* may be."""
@@ -485,27 +513,55 @@ def eigendecomposition(
     error = bound_of(error)
     ntk = as_kernel(kernel, error)
     matrix, n = ntk.matrix, len(ntk.matrix)
+    near, exponent = _near_one(matrix)
+    if not math.isfinite(_times_power(float(near.trace()), exponent)):
+        raise UserError(f"the trace of the NTK is beyond float64's range: give K / {2 * n}")
     with bar(f"eigendecomposition, n = {n}", sum(SHARES)):
         known = condition_number(ntk, error=error)
         advance(SHARES[0])
-        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = np.linalg.eigh(near)
         advance(SHARES[1])
         defect = float(np.linalg.norm(vectors.T @ vectors - np.eye(n)))
         advance(SHARES[2])
-        off = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
+        off = float(np.linalg.norm(near - (vectors * values) @ vectors.T))
         advance(SHARES[3])
     largest = float(abs(values).max())
     rounding = _rounding(n)
     # rounding of the products that measure: entries of norm 1 and ‖K‖
     defect += math.sqrt(n) * rounding
-    off += 2 * math.sqrt(n) * rounding * largest
+    off += 2 * math.sqrt(n) * rounding * largest + 2.1 * largest * defect
+    off = _times_power(off, exponent)
     if largest:
-        off += 8 * n * float(np.finfo(np.float64).smallest_subnormal)
+        off += 8 * n * SMALLEST
     given = ntk.error + error
     is_matrix = not isinstance(kernel, Kernel)
     frobenius = ntk.error + error * math.sqrt(n) if is_matrix else given
-    total = given + off + 2.1 * largest * defect
-    return Eigendecomposition(matrix, values, vectors, known, total, frobenius, defect)
+    values = np.ldexp(values, exponent)
+    return Eigendecomposition(matrix, values, vectors, known, given + off, frobenius, defect)
+
+
+def _near_one(values: Array) -> tuple[Array, int]:
+    """2⁻ᵉ times them, below 1, and e."""
+    exponent = _exponent(float(abs(values).max(initial=0.0)))
+    return np.ldexp(values, -exponent), exponent
+
+
+def _exponent(size: float) -> int:
+    """e, so that 2⁻ᵉ times it is from 1/2 to 1; 0 of 0."""
+    return math.frexp(size)[1]
+
+
+def _times_power(value: float, exponent: int) -> float:
+    """2ᵉ times it; ∞ where that overflows."""
+    with np.errstate(over="ignore"):
+        return float(np.ldexp(value, exponent))
+
+
+def _norms(rows: Array) -> Array:
+    """Of each row, (rows, 1), without underflow or overflow of squares."""
+    size = abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    near = rows / np.where((size > 0) & (size < math.inf), size, 1.0)
+    return np.asarray(size * np.linalg.norm(near, axis=1, keepdims=True))
 
 
 def _ratio(above: tuple[float, float], below: tuple[float, float], most: float) -> Interval:
@@ -522,15 +578,15 @@ def _integrated(
 ) -> tuple[Array, float, float]:
     """φ(λ) = (1 − (1 − η λ)ᵗ)/λ of each eigenvalue, (n,); how far φ(K*) may be from φ(K), and a
     bound on ‖φ(K*)‖. lowest: λ_min of K* is not below."""
-    positive = values > 0
+    positive = rate * values > np.finfo(np.float64).tiny
     safe = np.where(positive, values, 1.0)
     with np.errstate(divide="ignore"):
-        slow = -np.expm1(steps * np.log1p(-rate * np.minimum(safe, 0.5 / rate)))
+        slow = -np.expm1(steps * np.log1p(-np.minimum(rate * safe, 0.5)))
     fast = 1 - (1 - rate * safe) ** steps
     phi = np.where(positive, np.where(rate * safe < 0.5, slow, fast) / safe, rate * steps)
-    change = rate**2 * shift * steps**2 / 2
+    change = rate * (rate * shift) * steps**2 / 2
     if q < 1:
-        change = min(change, rate**2 * shift / (1 - q) ** 2)
+        change = min(change, rate * (rate * shift) / (1 - q) ** 2)
     return phi, change, min(rate * steps, 2 / lowest if lowest else math.inf)
 
 
@@ -542,7 +598,7 @@ def _inverted(
     phi = np.where(damped > 0, 1 / np.where(damped > 0, damped, 1.0), 0.0)
     if not lowest + ridge > 0:
         return phi, math.inf, math.inf
-    return phi, shift / ((lowest + ridge) * float(damped[0])), 1 / (lowest + ridge)
+    return phi, shift / (lowest + ridge) / float(damped[0]), 1 / (lowest + ridge)
 
 
 def _ridge(ridge: float) -> float:
@@ -587,9 +643,15 @@ def _test_kernel(kernel: Kernel | Array | Tensor, n: int) -> tuple[Array, float]
 
 
 def _array(values: Array | Tensor | float) -> Array:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().double().numpy()
-    return np.asarray(values, dtype=np.float64)
+    try:
+        if isinstance(values, Tensor):
+            values = values.detach().cpu()
+            values = (values.double() if values.is_floating_point() else values).numpy()
+        if np.iscomplexobj(values):
+            raise TypeError("complex")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"labels, outputs and k_test are of real numbers: {error}") from error
 
 
 def _columns(values: Array) -> Array:

@@ -6,7 +6,8 @@ here takes, repeats and orders samples as rows of one tensor.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -27,13 +28,28 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Choice(NamedTuple):
-    """What an NTK is of: the options of `ntkcond.kernel` that its callers share."""
+@dataclass
+class Choice:
+    """What an NTK is of: the options of `ntkcond.kernel` that its callers share. Raises UserError
+    for parameters that are no names."""
 
     params: Any = None
     output: Output = None
     parameters: Sequence[str] | None = None
     dtype: torch.dtype = torch.float64
+
+    def __post_init__(self) -> None:
+        words: Any = self.parameters
+        if words is None or isinstance(words, str):
+            return
+        several = isinstance(words, Iterable) and not isinstance(words, nn.Module | Tensor)
+        self.parameters = list(words) if several else [words]
+        for word in self.parameters:
+            if not isinstance(word, str):
+                raise UserError(
+                    f"parameters has a {type(word).__name__}: give names, such as"
+                    " parameters=['0.weight']; module.named_parameters() has them"
+                )
 
 
 def with_hints(function: Callable[P, R]) -> Callable[P, R]:
@@ -163,6 +179,12 @@ def array_of(
         x = torch.as_tensor(x).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"{name} must be an array of numbers, a sample a row: {error}") from error
+    if x.is_nested:
+        raise UserError(f"{name} is a nested tensor: give samples of one shape, as a plain tensor")
+    if x.is_meta:
+        raise UserError(
+            f"{name} is on the meta device, which has no numbers: give it on a CPU or GPU"
+        )
     if x.ndim < 1 or len(x) < fewest or not x.numel():
         samples = "a sample" if fewest == 1 else "two samples"
         raise UserError(f"{name} has the shape {tuple(x.shape)}: it must have {samples} or more")

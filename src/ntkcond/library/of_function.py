@@ -12,11 +12,12 @@ from ntkcond.run.errors import UserError
 class OfFunction(nn.Module):
     """f(params, sample) for each sample of a batch, by torch.vmap. params: a nested dict, list or
     tuple of tensors, copied; they are named by their keys, with dots in between. Raises UserError
-    for anything else in it."""
+    for anything else in it, and for two of one name."""
 
     def __init__(self, function: Callable[..., Tensor], params: Any) -> None:
         super().__init__()
         self.function = function
+        self.names: Any = None  # taken, before the names of params
         self.names = self._register(params, "")
         if not any(True for _ in self.parameters()):
             raise UserError("params is empty: give the tensors that the function depends on")
@@ -44,6 +45,8 @@ class OfFunction(nn.Module):
                 if parent not in dict(place.named_children()):
                     place.add_module(parent, nn.Module())
                 place = place.get_submodule(parent)
+            if last in dict(place.named_parameters(recurse=False)):
+                raise UserError(f"params has two tensors of the name {name}: rename one")
             real = params.is_floating_point() or params.is_complex()
             value = nn.Parameter(params.detach().clone(), requires_grad=real)
             place.register_parameter(last, value)

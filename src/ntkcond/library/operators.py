@@ -805,8 +805,9 @@ class _Network:
             return self._chosen(self.differentiated.run(x, weights))
 
         weights = {name: p.detach() for name, p in self.parameters.items()}
+        own = {name: t.clone() for name, t in tangents.items()}  # a change of weights is one of it
         with torch.no_grad(), self.attention():
-            along: Tensor = jvp(outputs, (weights,), (tangents,))[1]
+            along: Tensor = jvp(outputs, (weights,), (own,))[1]
         return along.detach()
 
     def _twice_backwards(self, x: Tensor, tangents: dict[str, Tensor]) -> Tensor:

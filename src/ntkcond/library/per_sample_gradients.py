@@ -340,16 +340,17 @@ Gradients = Explicit | Factored | Embedded | Blocks
 
 
 def added(uses: Sequence[Gradients]) -> Gradients:
-    """The gradients of a weight that is used several times, from those of each use: of factors,
-    with the positions of all."""
+    """The gradients of a weight that is used several times, from those of each use: of factors of
+    one shape, with the positions of all."""
     if len(uses) == 1:
         return uses[0]
     factored = [use for use in uses if isinstance(use, Factored) and use.unfold is as_they_are]
-    if len(factored) == len(uses):
+    shapes = {(u.b.shape[1], u.b.shape[3], u.q) for u in factored}
+    if len(factored) == len(uses) and len(shapes) == 1:
         b, x = (torch.cat(parts, 2) for parts in ([u.b for u in factored], [u.x for u in factored]))
         return factored[0]._replace(b=b, x=x)
     embedded = [use for use in uses if isinstance(use, Embedded)]
-    if len(embedded) == len(uses):
+    if len(embedded) == len(uses) and len({(use.table, use.b.shape[2]) for use in embedded}) == 1:
         taken = torch.cat([use.taken for use in embedded], 1)
         return embedded[0]._replace(taken=taken, b=torch.cat([use.b for use in embedded], 1))
     return Explicit(functools.reduce(torch.add, (use.explicit() for use in uses)))
