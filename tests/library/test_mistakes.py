@@ -84,6 +84,8 @@ OTHERS = [
     (lambda: condition_number(kernel(M, X, X)), "of two sets of samples"),
     (lambda: ntkcond.closest_pair(kernel(M, X, X)), "of two sets of samples"),
     (lambda: condition_number("K"), "matrix of real numbers"),
+    (lambda: condition_number([[2, 1], [1]]), "matrix of real numbers.*inhomogeneous"),
+    (lambda: kernel(nn.Linear(3, 1, device="meta"), X), "the module is on the meta device"),
     (lambda: condition_number(np.eye(2) * 1j), "matrix of real numbers"),
     (lambda: condition_number(np.ones((2, 3))), "shape"),
     (lambda: condition_number(np.full((3, 3), math.nan)), "NaN"),

@@ -143,7 +143,7 @@ def condition_number(
     ):  # fmt: skip
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        made = np.asarray(module) if isinstance(module, list) else module
+        made = module if isinstance(module, Kernel | Tensor) else _entries(module)
         ntk = as_kernel(made, error)
     if not math.isfinite(ntk.error):
         raise UserError(
@@ -173,6 +173,8 @@ def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kerne
     """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
     that of rounding its entries to their type is added."""
     error = bound_of(error)
+    if not isinstance(kernel, Kernel | Tensor):
+        kernel = _entries(kernel)
     matrix = matrix_of(kernel, error)
     if not isinstance(kernel, Kernel):
         own, rounding = _ERRORS.get(id(kernel)), _rounding_of_entries(kernel, matrix)
@@ -254,7 +256,10 @@ def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
         return (matrix if known_to_numpy else matrix.double()).numpy()
     if isinstance(matrix, np.ma.MaskedArray):
         raise UserError("the matrix has a mask: give the NTK of the samples that are to count")
-    return np.asarray(matrix)
+    try:
+        return np.asarray(matrix)
+    except ValueError as error:  # rows of several lengths
+        raise UserError(f"an NTK is an (n, n) matrix of real numbers: {error}") from error
 
 
 @overload
@@ -541,6 +546,11 @@ def given(
     names = chosen_parameters(module, choice.parameters)
     refuse_training(module)
     device = next(p.device for name, p in module.named_parameters() if name in names)
+    if device.type == "meta":
+        raise UserError(
+            "the module is on the meta device, which has no numbers: module.to_empty(device='cpu')"
+            " and load its weights"
+        )
     if dtype not in (torch.float64, torch.float32):
         raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
     if torch.is_autocast_enabled(device.type):
