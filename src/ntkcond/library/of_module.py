@@ -369,14 +369,14 @@ def kernel(
     UserError
         For parameters without a shape (lazy modules) or not of real numbers; for BatchNorm and
         dropout in training mode; under autocast; if the output is no tensor, not finite, changes
-        from call to call, or depends on the other samples, as found by half batches in another
-        order.
+        from call to call, or depends on the other samples, as found by other batches: some
+        samples alone, and any two of a batch apart.
 
     Notes
     -----
     The error is four times what random errors in all operations make of the gradient of every
-    sample (`library.gradient_error`); and 4 √s u a stage of s terms, relative to the norms of two
-    gradients, with two stages a layer and one more. Where these errors change a gradient by more
+    sample (`library.gradient_error`); and (4 √s + k/16) u a stage of s terms, k the longest side of
+    a weight, relative to the norms of two gradients, with two stages a layer and one more. Where these errors change a gradient by more
     than SATURATED, or a preactivation is at a kink, the whole gradient counts as error.
 
     Examples
