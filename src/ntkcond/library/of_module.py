@@ -376,8 +376,9 @@ def kernel(
     -----
     The error is four times what random errors in all operations make of the gradient of every
     sample (`library.gradient_error`); and (4 √s + k/16) u a stage of s terms, k the longest side of
-    a weight, relative to the norms of two gradients, with two stages a layer and one more. Where these errors change a gradient by more
-    than SATURATED, or a preactivation is at a kink, the whole gradient counts as error.
+    a weight, relative to the norms of two gradients, with two stages a layer and one more. Where
+    these errors change a gradient by more than SATURATED, or a preactivation is at a kink, the
+    whole gradient counts as error.
 
     Examples
     --------
