@@ -26,6 +26,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ntkcond.library.operations import (
+    ADDS_AT,
+    CHOICES,
     COMPARES,
     DECIDES,
     INSIDE,
@@ -66,6 +68,8 @@ def _rounds(value: Any) -> bool:
 
 
 def _is_listed(name: str, args: tuple) -> bool:
+    if any(isinstance(a, str) and a in CHOICES for a in args):
+        return False
     if name in NORMS:  # others are no smooth functions
         return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
     return name in LISTED
@@ -217,18 +221,27 @@ class Perturbed(Plain):
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         self._keep(func, args, kwargs)
-        operation = _operation(func)
-        if name in MOVES or operation.shares:
+        operation, name = _operation(func), name.removesuffix("_")
+        if (name in MOVES and "reduce" not in kwargs) or operation.is_view:
             result = func(*args, **kwargs)
-            if operation.changes and name not in MOVES and _rounds(result):
-                result.copy_(self._moved(result, 1.0))
-            return self._moved(result, 1.0) if _lowers(name, args, result) else result
+            moved = self._moved(result, 1.0) if _lowers(name, args, result) else result
+            return _in_place(result, moved) if operation.shares else moved
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         once = {id(a): self._moved(a, growth) for a in args}  # x == x stays true: isfinite
-        moved = [once[id(a)] for a in args]
-        result = func(*moved, **kwargs)
+        given = tuple(once[id(a)] for a in args)
+        if operation.name == name:
+            result = func(*given, **kwargs)
+        else:
+            result = func(_in_place(args[0], given[0]), *given[1:], **kwargs)
+        moved = self._with_its_own(name, args, given, kwargs, result, growth)
+        return _in_place(result, moved) if operation.shares else moved
+
+    def _with_its_own(
+        self, name: str, args: tuple, given: tuple, kwargs: dict, result: Any, growth: float
+    ) -> Any:
+        """The result with errors of the operation, beside those of what it was given."""
         if name in INSIDE:
-            size = INSIDE[name](tuple(moved), kwargs, result)
+            size = INSIDE[name](given, kwargs, result)
             result = result + (self._moved(size, 1.0) - size)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
@@ -423,16 +436,33 @@ class _Moved:
         )
 
 
+def _in_place(values: Any, moved: Any) -> Any:
+    """Tensors with other numbers."""
+    for old, new in zip(_tensors((values,)), _tensors((moved,)), strict=True):
+        if new is not old:
+            old.copy_(new)
+    return values
+
+
 def _lowers(name: str, args: tuple, result: Any) -> bool:
     """Whether a move is to a type of lower precision."""
-    if name != "_to_copy" or not (_is_real(args[0]) and _is_real(result)):
+    if name not in ("_to_copy", "copy"):
         return False
-    return torch.finfo(result.dtype).eps > torch.finfo(args[0].dtype).eps
+    source = args[0] if name == "_to_copy" else args[1]
+    if not (_is_real(source) and _is_real(result)):
+        return False
+    return torch.finfo(result.dtype).eps > torch.finfo(source.dtype).eps
 
 
 def _terms(name: str, args: tuple) -> int:
     """How many a sum has, at most."""
+    if name in ADDS_AT:
+        ones = (torch.ones_like(a) if _rounds(a) else a for a in args[1:])
+        counts = ADDS_AT[name](torch.zeros_like(args[0]), *ones)
+        return max(1, int(counts.abs().max())) if counts.numel() else 1
     real = [a for a in args if _rounds(a) and a.ndim]
+    if name == "addbmm":
+        return real[1].shape[0] * real[1].shape[-1]
     if name in ("mm", "bmm", "mv", "dot"):
         return real[0].shape[-1]
     if name in ("addmm", "baddbmm", "addmv"):
