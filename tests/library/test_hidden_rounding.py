@@ -381,3 +381,28 @@ def test_what_cancels_among_samples_in_a_sum_in_place_is_in_the_error(name):
     exact = exact_kernel(layers, lambda z: (mpmath.tanh(z), mpmath.sech(z) ** 2), sums)
     assert_within(kernel, exact)
     assert kernel.error < 1e-3 * np.trace(kernel.matrix)
+
+
+@pytest.mark.parametrize("way", ["numpy", "asarray", "tolist"])
+def test_features_in_numpys_float32_outside_of_a_function_are_in_the_error(way):
+    torch.manual_seed(0)
+    weights = np.random.default_rng(0).normal(size=(6, 8))
+    x = torch.randn(5, 6).double()  # float32's numbers
+    rest = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1, bias=False)).double()
+
+    def forward(self, z):
+        out = {"numpy": z.detach().numpy, "asarray": lambda: z.detach(), "tolist": z.tolist}[way]()
+        h = np.cos(np.asarray(out).astype(np.float32) @ weights.astype(np.float32))
+        return self.rest(torch.from_numpy(h).double())
+
+    features = [
+        [
+            mpmath.cos(mpmath.fdot(map(mpf, sample), map(mpf, column)))
+            for column in weights.T.tolist()
+        ]
+        for sample in x.tolist()
+    ]
+    kernel = ntkcond.kernel(Calls(forward, rest=rest), x)
+    exact = exact_kernel(rest, lambda z: (mpmath.tanh(z), mpmath.sech(z) ** 2), features)
+    assert_within(kernel, exact)
+    assert kernel.error < 1e-3 * np.trace(kernel.matrix)

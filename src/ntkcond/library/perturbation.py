@@ -301,18 +301,26 @@ class Perturbed(Plain):
 
 
 class Leaving(TorchFunctionMode):
-    """Arrays that leave torch for NumPy have random relative errors. seen: whether any did."""
+    """Numbers that leave torch for NumPy or Python have random errors of so many units of rounding
+    of their type. seen: whether any left."""
 
-    def __init__(self, seed: int, error: float) -> None:
+    def __init__(self, seed: int, units: float) -> None:
         super().__init__()
-        self.random, self.error, self.seen = np.random.default_rng(seed), error, False
+        self.random, self.units, self.seen = np.random.default_rng(seed), units, False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func not in (Tensor.numpy, Tensor.__array__) or result.dtype.kind != "f":
+        if func not in (Tensor.numpy, Tensor.__array__, Tensor.tolist):
+            return result
+        numbers = np.asarray(result)
+        if numbers.dtype.kind != "f":
             return result
         self.seen = True
-        return result * (1 + self.error * self.random.uniform(-1, 1, result.shape))
+        if not self.units:  # an array stays in the tensor's memory
+            return result
+        error = min(0.125, self.units * float(np.finfo(numbers.dtype).eps) / 2)
+        moved = numbers * (1 + error * self.random.uniform(-1, 1, numbers.shape))
+        return moved.tolist() if func is Tensor.tolist else moved.astype(numbers.dtype)
 
 
 @functools.cache
