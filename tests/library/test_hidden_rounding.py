@@ -37,6 +37,10 @@ def hard_sigmoid(z):
     return min(max(z + 3, mpf(0)), mpf(6)) / 6, mpf(inside) / 6
 
 
+def tanh(z):
+    return mpmath.tanh(z), mpmath.sech(z) ** 2
+
+
 def celu(z):
     alpha = mpf(0.7)
     return (z, mpf(1)) if z > 0 else (alpha * mpmath.expm1(z / alpha), mpmath.exp(z / alpha))
@@ -378,7 +382,7 @@ def test_what_cancels_among_samples_in_a_sum_in_place_is_in_the_error(name):
     sums = [[mpmath.fsum(mpf(v) for v in sample[:, c].tolist()) for c in range(3)] for sample in x]
     kernel = ntkcond.kernel(network, x)
     layers = nn.Sequential(network.first, nn.Tanh(), network.last)
-    exact = exact_kernel(layers, lambda z: (mpmath.tanh(z), mpmath.sech(z) ** 2), sums)
+    exact = exact_kernel(layers, tanh, sums)
     assert_within(kernel, exact)
     assert kernel.error < 1e-3 * np.trace(kernel.matrix)
 
@@ -403,6 +407,25 @@ def test_features_in_numpys_float32_outside_of_a_function_are_in_the_error(way):
         for sample in x.tolist()
     ]
     kernel = ntkcond.kernel(Calls(forward, rest=rest), x)
-    exact = exact_kernel(rest, lambda z: (mpmath.tanh(z), mpmath.sech(z) ** 2), features)
+    exact = exact_kernel(rest, tanh, features)
     assert_within(kernel, exact)
     assert kernel.error < 1e-3 * np.trace(kernel.matrix)
+
+
+TIMES = {
+    "a part": lambda t, number: t * number(1e-9) - number(1.7e9),
+    "a difference": lambda t, number: (t - number(1.7e18)) * number(1e-9),
+}
+
+
+@pytest.mark.parametrize("way", TIMES)
+def test_whole_numbers_of_samples_round_once_they_are_no_longer_whole(way):
+    """Times in nanoseconds; float64 has no odd integers beyond 2⁵³."""
+    torch.manual_seed(0)
+    times = 1_700_000_000_000_000_000 + 100 * torch.randint(0, 30_000_000, (6, 3))
+    rest = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1, bias=False)).double()
+    network = Calls(lambda self, t: self.rest(TIMES[way](t.double(), float)), rest=rest)
+    kernel = ntkcond.kernel(network, times)
+    scaled = [[TIMES[way](mpf(t), mpf) for t in sample] for sample in times.tolist()]
+    assert_within(kernel, exact_kernel(rest, tanh, scaled))
+    assert kernel.error < 1e-2 * np.trace(kernel.matrix)

@@ -48,6 +48,7 @@ COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
 AS_ROUNDING = 4.0  # as large as rounding, or a little larger
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
+LARGEST_INTEGER = 2.0**64  # of torch; above it are masks
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 
@@ -122,9 +123,10 @@ class Watching(TorchDispatchMode):
         super().__init__()
         self.kinds: set[torch.dtype] = set()
         self.decides = False
-        self._follows: dict[int, bool] = {}  # by the place in memory
+        # By the place in memory; None: of samples, but so far whole numbers, which do not round.
+        self._follows: dict[int, bool | None] = {}
         for source in sources:
-            self._follows[_place(source)] = source.is_floating_point()
+            self._follows[_place(source)] = source.is_floating_point() or None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -135,14 +137,15 @@ class Watching(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs, name = kwargs or {}, _operation(func).name
-        follows = name not in SHAPED and any(
-            self._is_inexact(t) for t in _tensors((*args, *kwargs.values()))
-        )
+        given = [] if name in SHAPED else list(_tensors((*args, *kwargs.values())))
+        follows = any(self._is_inexact(t) for t in given)
+        whole = not follows and any(self._follows[_place(t)] is None for t in given)
         self.decides |= name in DECIDES or (follows and name in COMPARES)
         result = self._run(func, name, args, kwargs) if follows else func(*args, **kwargs)
         for t in _tensors(result if isinstance(result, list | tuple) else (result,)):
-            self._follows[_place(t)] = follows
-            if follows and (t.is_floating_point() or t.is_complex()):
+            still = whole and not (_rounds(t) and not _is_whole(t, of_samples=True))
+            self._follows[_place(t)] = None if still else follows or whole
+            if self._follows[_place(t)] and (t.is_floating_point() or t.is_complex()):
                 self.kinds.add(t.real.dtype if t.is_complex() else t.dtype)
         return result
 
@@ -151,7 +154,7 @@ class Watching(TorchDispatchMode):
         place = _place(t)
         if place not in self._follows:
             self._follows[place] = _rounds(t) and not _is_whole(t)
-        return self._follows[place]
+        return bool(self._follows[place])
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         """An operation on numbers that follow from samples or weights."""
@@ -164,15 +167,19 @@ def _place(t: Tensor) -> int:
     return t.untyped_storage()._cdata
 
 
-def _is_whole(t: Tensor) -> bool:
+def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
     """Whether all entries are whole, infinite or the largest of their type; of all that is in the
-    same place."""
+    same place. of_samples: and no integers so large that their type lacks some."""
     whole = t.detach()
     if t.layout == torch.strided and not t.is_conj() and not t.is_neg():
         whole = t.new_empty(0).set_(t.untyped_storage())
     if whole.is_complex():
         whole = torch.view_as_real(whole)
-    return bool(((whole == whole.round()) | ~whole.isfinite()).all())
+    exact = (whole == whole.round()) | ~whole.isfinite()
+    if of_samples:
+        size = whole.abs()
+        exact &= (size <= 2 / _limits(whole.dtype)[0]) | (size > LARGEST_INTEGER)
+    return bool(exact.all())
 
 
 class Plain(Watching):
