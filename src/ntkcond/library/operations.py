@@ -19,7 +19,7 @@ MOVES = {
     "abs", "sgn", "sign", "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "amax", "amin",
     "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "reflection_pad2d",
     "masked_fill", "replication_pad2d", "copy", "as_strided", "diagonal_backward", "new_empty",
-    "eq", "ne", "set", "resize", "resize_as", "squeeze", "unsqueeze", "t", "transpose",
+    "eq", "ne", "aminmax", "set", "resize", "resize_as", "squeeze", "unsqueeze", "t", "transpose",
 }  # fmt: skip
 
 PRODUCTS = {

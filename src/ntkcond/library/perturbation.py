@@ -69,7 +69,7 @@ def _rounds(value: Any) -> bool:
 
 
 def _is_listed(name: str, args: tuple) -> bool:
-    if any(isinstance(a, str) and a in CHOICES for a in args):
+    if _has_choice(args):
         return False
     if name in NORMS:  # others are no smooth functions
         return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
@@ -175,6 +175,7 @@ def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
         whole = t.new_empty(0).set_(t.untyped_storage())
     if whole.is_complex():
         whole = torch.view_as_real(whole)
+    whole = whole.float() if whole.dtype.itemsize == 1 else whole
     exact = (whole == whole.round()) | ~whole.isfinite()
     if of_samples:
         size = whole.abs()
@@ -229,7 +230,7 @@ class Perturbed(Plain):
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         self._keep(func, args, kwargs)
         operation, name = _operation(func), name.removesuffix("_")
-        if (name in MOVES and "reduce" not in kwargs) or operation.is_view:
+        if _only_moves(name, args, kwargs) or operation.is_view:
             result = func(*args, **kwargs)
             moved = self._moved(result, 1.0) if _lowers(name, args, result) else result
             return _in_place(result, moved) if operation.shares else moved
@@ -287,6 +288,9 @@ class Perturbed(Plain):
 
     def _with_errors(self, value: Tensor, growth: float) -> Tensor:
         eps, largest = _limits(value.dtype)
+        if value.dtype.itemsize == 1:  # float8, in which torch does not compute
+            moved = self._with_errors(value.float(), growth * eps / _limits(torch.float32)[0])
+            return moved.clamp(-largest, largest).to(value.dtype)
         unit = min(0.125, growth * self.coarser * eps / 2)
         flat, n = value.detach().reshape(-1), value.numel()
         pool, first = _pool(value.dtype, value.device), int(self.random.integers(POOL))
@@ -449,6 +453,17 @@ class _Moved:
             self._of.get((_place(a), a.shape), (a, a))[1] if isinstance(a, Tensor) else a
             for a in args
         )
+
+
+def _only_moves(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether an operation gives numbers that it is given: the backward pass asks which."""
+    if name == "linalg_vector_norm":
+        return len(args) > 1 and math.isinf(args[1])
+    return (name in MOVES and "reduce" not in kwargs) or _has_choice(args)
+
+
+def _has_choice(args: tuple) -> bool:
+    return any(isinstance(a, str) and a in CHOICES for a in args)
 
 
 def _in_place(values: Any, moved: Any) -> Any:
