@@ -37,6 +37,10 @@ def hard_sigmoid(z):
     return min(max(z + 3, mpf(0)), mpf(6)) / 6, mpf(inside) / 6
 
 
+def tanh(z):
+    return mpmath.tanh(z), mpmath.sech(z) ** 2
+
+
 def celu(z):
     alpha = mpf(0.7)
     return (z, mpf(1)) if z > 0 else (alpha * mpmath.expm1(z / alpha), mpmath.exp(z / alpha))
@@ -46,8 +50,8 @@ def exact_kernel(network: nn.Sequential, activation, x: np.ndarray):
     """K of Linear – σ – Linear, in mpmath."""
     first, _, last = network.requires_grad_(False)
     rows = []
-    for sample in x:
-        sample, row = [mpf(float(v)) for v in sample], []
+    for sample in np.asarray(x).tolist():
+        sample, row = [mpf(v) for v in sample], []
         for j in range(first.out_features):
             weights, bias = first.weight[j], float(first.bias[j])
             z = mpmath.fdot((mpf(float(w)), v) for w, v in zip(weights, sample, strict=True))
@@ -344,3 +348,84 @@ def test_special_functions_that_torch_has_in_part_in_single_precision(name, exac
     kernel = ntkcond.kernel(module, x)
     right = ntkcond.kernel(rest, given).matrix
     assert np.linalg.norm(kernel.matrix - right) < kernel.error < 0.1 * np.trace(right)
+
+
+IN_PLACE = {
+    "index_add_": lambda z, at, x: z.index_add_(1, at, x),
+    "scatter_add_": lambda z, at, x: z.scatter_add_(1, at[None, :, None].expand_as(x), x),
+    "scatter_": lambda z, at, x: z.scatter_(1, at[None, :, None].expand_as(x), x, reduce="add"),
+    "scatter_reduce_": lambda z, at, x: z.scatter_reduce_(
+        1, at[None, :, None].expand_as(x), x, "sum"
+    ),
+    "index_put_": lambda z, at, x: z.index_put_(
+        (torch.arange(len(x))[:, None], at), x, accumulate=True
+    ),
+    "cumsum_": lambda z, at, x: x.clone().cumsum_(1)[:, -1:],
+    "baddbmm_": lambda z, at, x: z.baddbmm_(x.new_ones(len(x), 1, x.shape[1]), x),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_cancels_among_samples_in_a_sum_in_place_is_in_the_error(name):
+    """Messages of all neighbours, added up to what is 10⁻⁸ of each."""
+    torch.manual_seed(0)
+    x = torch.randn(5, 40, 3, dtype=torch.float64) * 1e8
+    x[:, -1] = -x[:, :-1].sum(1) + torch.randn(5, 3)
+    at = torch.zeros(40, dtype=torch.int64)
+    network = Calls(
+        lambda self, x: self.last(
+            torch.tanh(self.first(IN_PLACE[name](x.new_zeros(len(x), 1, 3), at, x)[:, 0]))
+        ),
+        first=nn.Linear(3, 8),
+        last=nn.Linear(8, 1, bias=False),
+    ).double()
+    sums = [[mpmath.fsum(mpf(v) for v in sample[:, c].tolist()) for c in range(3)] for sample in x]
+    kernel = ntkcond.kernel(network, x)
+    layers = nn.Sequential(network.first, nn.Tanh(), network.last)
+    exact = exact_kernel(layers, tanh, sums)
+    assert_within(kernel, exact)
+    assert kernel.error < 1e-3 * np.trace(kernel.matrix)
+
+
+@pytest.mark.parametrize("way", ["numpy", "asarray", "tolist"])
+def test_features_in_numpys_float32_outside_of_a_function_are_in_the_error(way):
+    torch.manual_seed(0)
+    weights = np.random.default_rng(0).normal(size=(6, 8))
+    x = torch.randn(5, 6).double()  # float32's numbers
+    rest = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1, bias=False)).double()
+
+    def forward(self, z):
+        out = {"numpy": z.detach().numpy, "asarray": lambda: z.detach(), "tolist": z.tolist}[way]()
+        h = np.cos(np.asarray(out).astype(np.float32) @ weights.astype(np.float32))
+        return self.rest(torch.from_numpy(h).double())
+
+    features = [
+        [
+            mpmath.cos(mpmath.fdot(map(mpf, sample), map(mpf, column)))
+            for column in weights.T.tolist()
+        ]
+        for sample in x.tolist()
+    ]
+    kernel = ntkcond.kernel(Calls(forward, rest=rest), x)
+    exact = exact_kernel(rest, tanh, features)
+    assert_within(kernel, exact)
+    assert kernel.error < 1e-3 * np.trace(kernel.matrix)
+
+
+TIMES = {
+    "a part": lambda t, number: t * number(1e-9) - number(1.7e9),
+    "a difference": lambda t, number: (t - number(1.7e18)) * number(1e-9),
+}
+
+
+@pytest.mark.parametrize("way", TIMES)
+def test_whole_numbers_of_samples_round_once_they_are_no_longer_whole(way):
+    """Times in nanoseconds; float64 has no odd integers beyond 2⁵³."""
+    torch.manual_seed(0)
+    times = 1_700_000_000_000_000_000 + 100 * torch.randint(0, 30_000_000, (6, 3))
+    rest = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1, bias=False)).double()
+    network = Calls(lambda self, t: self.rest(TIMES[way](t.double(), float)), rest=rest)
+    kernel = ntkcond.kernel(network, times)
+    scaled = [[TIMES[way](mpf(t), mpf) for t in sample] for sample in times.tolist()]
+    assert_within(kernel, exact_kernel(rest, tanh, scaled))
+    assert kernel.error < 1e-2 * np.trace(kernel.matrix)

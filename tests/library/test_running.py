@@ -108,6 +108,26 @@ def converted(self, x: Tensor) -> Tensor:
     return self.f.to(torch.float32)(x.float()).to(x) + self.g(x, x)
 
 
+LARGEST = {  # of the neighbours of each of two places
+    "scatter_reduce": lambda z, at: z.new_zeros(len(z), 2).scatter_reduce(
+        1, at.expand(len(z), 8), z, "amax", include_self=False
+    ),
+    "index_reduce": lambda z, at: z.new_zeros(len(z), 2).index_reduce(
+        1, at, z, "amin", include_self=False
+    ),
+    "segment_reduce": lambda z, at: torch.segment_reduce(
+        z, "max", lengths=torch.tensor([[3, 5]] * len(z)), axis=1
+    ),
+    "aminmax": lambda z, at: torch.stack(z.aminmax(dim=1), 1),
+    "norm": lambda z, at: z.norm(math.inf, dim=1, keepdim=True).repeat(1, 2),
+}
+PLACES = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+
+
+def largest(name: str) -> nn.Module:
+    return Calls(lambda s, x: s.g(LARGEST[name](s.f[0](x), PLACES)), f=mlp(), g=nn.Linear(2, 1))
+
+
 ACCEPTED = {
     "pruned": pruned, "weight norm": normed, "nested tensors": lambda: padded(True),
     "not nested": lambda: padded(False), "a gradient inside": lambda: Calls(slope, f=mlp()),
@@ -120,6 +140,7 @@ ACCEPTED = {
     "largest by amax": lambda: Calls(
         lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
     ),
+    **{f"largest by {name}": lambda name=name: largest(name) for name in LARGEST},
 }  # fmt: skip
 
 
@@ -191,6 +212,26 @@ def test_equal_terms_that_all_round_the_same_way_are_within_the_error():
     off = [[float(Fraction(float(kernel.matrix[i, j])) - exact[i][j]) for j in (0, 1)]
            for i in (0, 1)]  # fmt: skip
     assert 0 < np.linalg.norm(off) <= kernel.error
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_which_of_two_is_the_largest_is_unknown_where_rounding_decides(name):
+    module = largest(name).double()
+    with torch.no_grad():
+        weight, bias = module.f[0].weight, module.f[0].bias
+        bias[:2] = -9 if name == "index_reduce" else 9
+        weight[1] = weight[0] / 3
+        bias[1] += module.f[0](X[:1])[0] @ torch.tensor([1.0, -1, 0, 0, 0, 0, 0, 0]).double()
+    assert ntkcond.condition_number(module, X).verdict == "unresolved"
+
+
+def test_a_float8_within_a_module_is_in_the_error():
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.f[0](x)
+        return self.f[2](z + (z.to(torch.float8_e4m3fn).to(z.dtype) - z).detach())
+
+    kernel = ntkcond.kernel(Calls(forward, f=mlp()), X)
+    assert kernel.error > 0.01 * np.trace(kernel.matrix)
 
 
 def test_relu_squared_at_zero_is_no_kink():

@@ -6,6 +6,7 @@ the operations' values (`Differentiated.separable`) is also differentiated in ha
 another order, and some samples alone: what that changes is no rounding.
 """
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -53,18 +54,21 @@ MORE_RUNS = 20  # as small: one of them passes a kink that is near
 GROWS = 8.0  # times what large errors say: what small errors change then does not grow with them
 ALONE = 32  # samples, of which each is taken alone; of more, FEW
 # Units of rounding of float64. At 2⁻³⁷ relative an operation in float32 (steps of 2⁻²⁴) sees no
-# errors; at 2⁻²⁷, 2⁻²⁹ and 2⁻³¹ it makes too much of them. Others change by as much for each unit.
-UNSEEN, HIDDEN, SAME = 2.0**16, (2.0**26, 2.0**24, 2.0**22), 1e-3
+# errors; at 2⁻²⁷, 2⁻²⁹ and 2⁻³¹ it makes too much of them; of those of numbers that are float32's,
+# at 2⁻²³. Others change by as much for each unit.
+UNSEEN, HIDDEN, SAME = 2.0**16, (2.0**30, 2.0**26, 2.0**24, 2.0**22), 1e-3
 HIDDEN_RUNS = 2
 FLOAT32 = 2.0**29  # units of float64 in one of float32
 
 
 class Recorded(NamedTuple):
-    """Gradients and outputs of some samples, and what their operations were given at kinks."""
+    """Gradients and outputs of some samples, what their operations were given at kinks, and whether
+    numbers left torch."""
 
     gradients: ByName
     outputs: Tensor
     plain: Plain
+    leaves: bool
 
 
 class GradientErrors(NamedTuple):
@@ -80,10 +84,11 @@ class GradientErrors(NamedTuple):
 def recorded(differentiated: Differentiated, x: Tensor, outputs: range) -> Recorded:
     """One pass of some samples."""
     differentiated.require_in_place(x)
-    with torch.random.fork_rng(), Plain(differentiated.run.sources(x)) as plain:
+    plain, leaving = Plain(differentiated.run.sources(x)), Leaving(0, 0.0)
+    with torch.random.fork_rng(), plain, leaving:
         f, gradients = differentiated.with_outputs(x, outputs, compact=False, held=True)
     advance(len(x))
-    return Recorded(gradients, f, plain)
+    return Recorded(gradients, f, plain, leaving.seen)
 
 
 def planned_runs(few_numbers: bool) -> int:
@@ -115,7 +120,7 @@ def gradient_errors(
     Raises UserError if outputs or gradients of samples differ in other batches.
     """
     plain = known or recorded(differentiated, x, outputs)
-    trial = _Trial(differentiated, x, outputs, plain.gradients, first_seed)
+    trial = _Trial(differentiated, x, outputs, plain, first_seed)
     size, multiplied, cancelled = sizes(plain.gradients)
     dtype = differentiated.dtype
     large = coarser(differentiated.lowest)
@@ -148,7 +153,8 @@ def gradient_errors(
         expect(MORE_RUNS * len(x))
         more = [trial.with_errors(AS_ROUNDING)[0] for _ in range(MORE_RUNS)]
         error = np.maximum(error, np.max(more, 0))
-    if differentiated.own_functions and differentiated.lowest == torch.float64:
+    own = differentiated.own_functions or plain.leaves
+    if own and differentiated.lowest == torch.float64:
         error = np.maximum(error, _of_hidden_precision(trial))
     if differentiated.lowest != dtype:
         error = np.maximum(error, torch.finfo(differentiated.lowest).eps / 2 * size)
@@ -158,18 +164,18 @@ def gradient_errors(
 
 
 class _Trial:
-    """Runs of the same samples, each with other errors. gradients: of the plain run."""
+    """Runs of the same samples, each with other errors. known: of the plain run."""
 
     def __init__(
         self,
         differentiated: Differentiated,
         x: Tensor,
         outputs: range,
-        gradients: ByName,
+        known: Recorded,
         first_seed: int,
     ) -> None:
         self.differentiated, self.x, self.outputs = differentiated, x, outputs
-        self.gradients, self.seed = gradients, first_seed
+        self.gradients, self.leaves, self.seed = known.gradients, known.leaves, first_seed
         self.sources = differentiated.run.sources(x)
 
     def with_errors(self, units: float) -> tuple[np.ndarray, Perturbed]:
@@ -195,8 +201,11 @@ class _Trial:
         return distances(self.gradients, self._run(mode, self.x)[1])
 
     def _run(self, mode: Plain | Crossed | Swapped | Leaving, x: Tensor) -> tuple[Tensor, ByName]:
+        also: Leaving | None = None
+        if self.leaves and isinstance(mode, Perturbed):
+            also = Leaving(self.seed, mode.coarser)
         try:
-            with torch.random.fork_rng(), mode:
+            with torch.random.fork_rng(), mode, also or contextlib.nullcontext():
                 result = self.differentiated.with_outputs(x, self.outputs, False, held=True)
             advance(len(x))
             return result
@@ -244,18 +253,14 @@ def _at_ties(
 
 
 def _of_hidden_precision(trial: _Trial) -> np.ndarray:
-    """What an operation of a user's own, as in NumPy's float32, may have rounded unseen, (n,): it
+    """What is computed outside of torch, as in NumPy's float32, may have rounded unseen, (n,): it
     shows in errors near its own, which then change what they reach in no proportion."""
-
-    in_numpy = Leaving(0, 0.0)
-    expect((1 + HIDDEN_RUNS * (1 + len(HIDDEN))) * len(trial.x))
-    trial.under(in_numpy)
+    expect(HIDDEN_RUNS * (1 + len(HIDDEN)) * len(trial.x))
 
     def change(seed: int, units: float) -> np.ndarray:
-        """What errors change, for each unit; of what leaves torch for NumPy alone, if any does."""
-        if in_numpy.seen:
-            return trial.under(Leaving(seed, units * 2.0**-53)) / units
-        return trial.under(Perturbed(trial.sources, seed, units)) / units
+        """What errors change, for each unit; of what leaves torch alone, if anything does."""
+        mode = Leaving(seed, units) if trial.leaves else Perturbed(trial.sources, seed, units)
+        return trial.under(mode) / units
 
     found = np.zeros(len(trial.x))
     for seed in range(HIDDEN_RUNS):  # the same errors, of several sizes

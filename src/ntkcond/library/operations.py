@@ -9,7 +9,8 @@ from torch import Tensor
 
 FLOAT32_CONSTANT = 2.0**29  # units of rounding of float64: 2⁻²⁴ relative
 
-# Operations that only move numbers, or ask whether they are equal: they do not round.
+# Operations that only move numbers, or ask whether they are equal: they do not round. Names, also
+# below, are without the underscore of those that change their first input.
 MOVES = {
     "clone", "_to_copy", "cat", "stack", "index", "index_select", "gather", "scatter", "repeat",
     "constant_pad_nd", "select_backward", "slice_backward", "select_scatter", "slice_scatter",
@@ -17,12 +18,13 @@ MOVES = {
     "where", "relu", "threshold_backward", "max", "min", "sort", "topk", "tril", "triu", "neg",
     "abs", "sgn", "sign", "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "amax", "amin",
     "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "reflection_pad2d",
-    "masked_fill", "replication_pad2d", "masked_fill_", "copy", "as_strided", "diagonal_backward",
-    "new_empty", "eq", "ne",
+    "masked_fill", "replication_pad2d", "copy", "as_strided", "diagonal_backward", "new_empty",
+    "eq", "ne", "aminmax", "set", "resize", "resize_as", "squeeze", "unsqueeze", "t", "transpose",
 }  # fmt: skip
 
 PRODUCTS = {
-    "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "addmv", "convolution", "convolution_backward",
+    "mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "dot", "addmv", "convolution",
+    "convolution_backward",
 }  # fmt: skip
 
 # Operations that take no numbers from what they are given, but its shape.
@@ -35,15 +37,40 @@ SHAPED = {
 DECIDES = {"_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2", "unique_dim"}
 COMPARES = {"gt", "ge", "lt", "le", "eq", "ne", "argmax", "argmin"}
 
+
+def _added_at(z: Tensor, dim: int, at: Tensor, ones: Tensor, reduce: str = "sum") -> Tensor:
+    return z if reduce in CHOICES else z.scatter_add(dim, at, ones)
+
+
+def _added_along(z: Tensor, dim: int, at: Tensor, ones: Tensor, reduce: str = "sum") -> Tensor:
+    return z if reduce in CHOICES else z.index_add(dim, at, ones)
+
+
+def _put(z: Tensor, at: list, ones: Tensor, accumulate: bool = False, *_: Any) -> Tensor:
+    return torch.ops.aten.index_put(z, at, ones, True) if accumulate else z
+
+
+# Operations that add up at given places. Given zeros and ones: how many terms at each.
+CHOICES = {"amax", "amin", "max", "min"}
+ADDS_AT: dict[str, Callable[..., Tensor]] = {
+    "index_add": _added_along,
+    "index_reduce": _added_along,
+    "scatter_add": _added_at,
+    "scatter_reduce": _added_at,
+    "index_put": _put,
+    "_index_put_impl": _put,
+    "_unsafe_index_put": _put,
+}
+
 # Operations that add up terms.
-SUMS = PRODUCTS | {
+SUMS = PRODUCTS | set(ADDS_AT) | {
     "sum", "mean", "var", "var_mean", "std", "logsumexp", "_softmax", "_softmax_backward_data",
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "avg_pool2d",
     "native_group_norm_backward", "native_batch_norm", "native_batch_norm_backward", "cumsum",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention_for_cpu_backward", "linalg_vector_norm", "prod",
     "_native_batch_norm_legit_no_training", "einsum", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
-    "embedding_dense_backward", "index_add", "scatter_add",
+    "embedding_dense_backward",
 }  # fmt: skip
 
 # Operations that give (x − mean)/σ, mean and 1/σ.
@@ -155,8 +182,9 @@ def _bessel(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
 
 
 def _polygamma(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
-    """torch's trigamma is right to 10⁻⁹."""
-    return _in_part_float32(args, kwargs, result) if args[0] == 1 else 4 * result.abs()
+    """torch's trigamma is right to 10⁻⁹. In place the order comes second."""
+    order = args[1] if isinstance(args[0], Tensor) else args[0]
+    return _in_part_float32(args, kwargs, result) if order == 1 else 4 * result.abs()
 
 
 def _elu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:

@@ -26,6 +26,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ntkcond.library.operations import (
+    ADDS_AT,
+    CHOICES,
     COMPARES,
     DECIDES,
     INSIDE,
@@ -46,6 +48,7 @@ COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
 AS_ROUNDING = 4.0  # as large as rounding, or a little larger
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
+LARGEST_INTEGER = 2.0**64  # of torch; above it are masks
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 
@@ -66,6 +69,8 @@ def _rounds(value: Any) -> bool:
 
 
 def _is_listed(name: str, args: tuple) -> bool:
+    if _has_choice(args):
+        return False
     if name in NORMS:  # others are no smooth functions
         return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
     return name in LISTED
@@ -118,9 +123,10 @@ class Watching(TorchDispatchMode):
         super().__init__()
         self.kinds: set[torch.dtype] = set()
         self.decides = False
-        self._follows: dict[int, bool] = {}  # by the place in memory
+        # By the place in memory; None: of samples, but so far whole numbers, which do not round.
+        self._follows: dict[int, bool | None] = {}
         for source in sources:
-            self._follows[_place(source)] = source.is_floating_point()
+            self._follows[_place(source)] = source.is_floating_point() or None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -131,14 +137,15 @@ class Watching(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs, name = kwargs or {}, _operation(func).name
-        follows = name not in SHAPED and any(
-            self._is_inexact(t) for t in _tensors((*args, *kwargs.values()))
-        )
+        given = [] if name in SHAPED else list(_tensors((*args, *kwargs.values())))
+        follows = any(self._is_inexact(t) for t in given)
+        whole = not follows and any(self._follows[_place(t)] is None for t in given)
         self.decides |= name in DECIDES or (follows and name in COMPARES)
         result = self._run(func, name, args, kwargs) if follows else func(*args, **kwargs)
         for t in _tensors(result if isinstance(result, list | tuple) else (result,)):
-            self._follows[_place(t)] = follows
-            if follows and (t.is_floating_point() or t.is_complex()):
+            still = whole and not (_rounds(t) and not _is_whole(t, of_samples=True))
+            self._follows[_place(t)] = None if still else follows or whole
+            if self._follows[_place(t)] and (t.is_floating_point() or t.is_complex()):
                 self.kinds.add(t.real.dtype if t.is_complex() else t.dtype)
         return result
 
@@ -147,7 +154,7 @@ class Watching(TorchDispatchMode):
         place = _place(t)
         if place not in self._follows:
             self._follows[place] = _rounds(t) and not _is_whole(t)
-        return self._follows[place]
+        return bool(self._follows[place])
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         """An operation on numbers that follow from samples or weights."""
@@ -160,15 +167,20 @@ def _place(t: Tensor) -> int:
     return t.untyped_storage()._cdata
 
 
-def _is_whole(t: Tensor) -> bool:
+def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
     """Whether all entries are whole, infinite or the largest of their type; of all that is in the
-    same place."""
+    same place. of_samples: and no integers so large that their type lacks some."""
     whole = t.detach()
     if t.layout == torch.strided and not t.is_conj() and not t.is_neg():
         whole = t.new_empty(0).set_(t.untyped_storage())
     if whole.is_complex():
         whole = torch.view_as_real(whole)
-    return bool(((whole == whole.round()) | ~whole.isfinite()).all())
+    whole = whole.float() if whole.dtype.itemsize == 1 else whole
+    exact = (whole == whole.round()) | ~whole.isfinite()
+    if of_samples:
+        size = whole.abs()
+        exact &= (size <= 2 / _limits(whole.dtype)[0]) | (size > LARGEST_INTEGER)
+    return bool(exact.all())
 
 
 class Plain(Watching):
@@ -217,18 +229,27 @@ class Perturbed(Plain):
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
         self._keep(func, args, kwargs)
-        operation = _operation(func)
-        if name in MOVES or operation.shares:
+        operation, name = _operation(func), name.removesuffix("_")
+        if _only_moves(name, args, kwargs) or operation.is_view:
             result = func(*args, **kwargs)
-            if operation.changes and name not in MOVES and _rounds(result):
-                result.copy_(self._moved(result, 1.0))
-            return self._moved(result, 1.0) if _lowers(name, args, result) else result
+            moved = self._moved(result, 1.0) if _lowers(name, args, result) else result
+            return _in_place(result, moved) if operation.shares else moved
         growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
         once = {id(a): self._moved(a, growth) for a in args}  # x == x stays true: isfinite
-        moved = [once[id(a)] for a in args]
-        result = func(*moved, **kwargs)
+        given = tuple(once[id(a)] for a in args)
+        if operation.name == name:
+            result = func(*given, **kwargs)
+        else:
+            result = func(_in_place(args[0], given[0]), *given[1:], **kwargs)
+        moved = self._with_its_own(name, args, given, kwargs, result, growth)
+        return _in_place(result, moved) if operation.shares else moved
+
+    def _with_its_own(
+        self, name: str, args: tuple, given: tuple, kwargs: dict, result: Any, growth: float
+    ) -> Any:
+        """The result with errors of the operation, beside those of what it was given."""
         if name in INSIDE:
-            size = INSIDE[name](tuple(moved), kwargs, result)
+            size = INSIDE[name](given, kwargs, result)
             result = result + (self._moved(size, 1.0) - size)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
@@ -267,6 +288,9 @@ class Perturbed(Plain):
 
     def _with_errors(self, value: Tensor, growth: float) -> Tensor:
         eps, largest = _limits(value.dtype)
+        if value.dtype.itemsize == 1:  # float8, in which torch does not compute
+            moved = self._with_errors(value.float(), growth * eps / _limits(torch.float32)[0])
+            return moved.clamp(-largest, largest).to(value.dtype)
         unit = min(0.125, growth * self.coarser * eps / 2)
         flat, n = value.detach().reshape(-1), value.numel()
         pool, first = _pool(value.dtype, value.device), int(self.random.integers(POOL))
@@ -288,18 +312,26 @@ class Perturbed(Plain):
 
 
 class Leaving(TorchFunctionMode):
-    """Arrays that leave torch for NumPy have random relative errors. seen: whether any did."""
+    """Numbers that leave torch for NumPy or Python have random errors of so many units of rounding
+    of their type. seen: whether any left."""
 
-    def __init__(self, seed: int, error: float) -> None:
+    def __init__(self, seed: int, units: float) -> None:
         super().__init__()
-        self.random, self.error, self.seen = np.random.default_rng(seed), error, False
+        self.random, self.units, self.seen = np.random.default_rng(seed), units, False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func not in (Tensor.numpy, Tensor.__array__) or result.dtype.kind != "f":
+        if func not in (Tensor.numpy, Tensor.__array__, Tensor.tolist):
+            return result
+        numbers = np.asarray(result)
+        if numbers.dtype.kind != "f":
             return result
         self.seen = True
-        return result * (1 + self.error * self.random.uniform(-1, 1, result.shape))
+        if not self.units:  # an array stays in the tensor's memory
+            return result
+        error = min(0.125, self.units * float(np.finfo(numbers.dtype).eps) / 2)
+        moved = numbers * (1 + error * self.random.uniform(-1, 1, numbers.shape))
+        return moved.tolist() if func is Tensor.tolist else moved.astype(numbers.dtype)
 
 
 @functools.cache
@@ -423,16 +455,44 @@ class _Moved:
         )
 
 
+def _only_moves(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether an operation gives numbers that it is given: the backward pass asks which."""
+    if name == "linalg_vector_norm":
+        return len(args) > 1 and math.isinf(args[1])
+    return (name in MOVES and "reduce" not in kwargs) or _has_choice(args)
+
+
+def _has_choice(args: tuple) -> bool:
+    return any(isinstance(a, str) and a in CHOICES for a in args)
+
+
+def _in_place(values: Any, moved: Any) -> Any:
+    """Tensors with other numbers."""
+    for old, new in zip(_tensors((values,)), _tensors((moved,)), strict=True):
+        if new is not old:
+            old.copy_(new)
+    return values
+
+
 def _lowers(name: str, args: tuple, result: Any) -> bool:
     """Whether a move is to a type of lower precision."""
-    if name != "_to_copy" or not (_is_real(args[0]) and _is_real(result)):
+    if name not in ("_to_copy", "copy"):
         return False
-    return torch.finfo(result.dtype).eps > torch.finfo(args[0].dtype).eps
+    source = args[0] if name == "_to_copy" else args[1]
+    if not (_is_real(source) and _is_real(result)):
+        return False
+    return torch.finfo(result.dtype).eps > torch.finfo(source.dtype).eps
 
 
 def _terms(name: str, args: tuple) -> int:
     """How many a sum has, at most."""
+    if name in ADDS_AT:
+        ones = (torch.ones_like(a) if _rounds(a) else a for a in args[1:])
+        counts = ADDS_AT[name](torch.zeros_like(args[0]), *ones)
+        return max(1, int(counts.abs().max())) if counts.numel() else 1
     real = [a for a in args if _rounds(a) and a.ndim]
+    if name == "addbmm":
+        return real[1].shape[0] * real[1].shape[-1]
     if name in ("mm", "bmm", "mv", "dot"):
         return real[0].shape[-1]
     if name in ("addmm", "baddbmm", "addmv"):
