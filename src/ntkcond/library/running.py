@@ -14,6 +14,7 @@
 
 import contextlib
 import copy
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -73,7 +74,7 @@ class Running:
         except Exception as error:  # a user's module may raise anything
             raise UserError(
                 f"the module fails on samples of shape {tuple(x.shape)} and type {x.dtype}:"
-                f" {_in_words(error)}{self._hint(error, x)}"
+                f" {_in_words(error)}{self._hint(error)}"
             ) from error
         if not isinstance(f, Tensor):
             kind = type(f).__name__
@@ -148,10 +149,10 @@ class Running:
             self._fresh = module, _state(module)
         return self._fresh[0]
 
-    def _hint(self, error: Exception, x: Tensor) -> str:
+    def _hint(self, error: Exception) -> str:
         words = str(error).lower()
         mixed = "dtype" in words or ("float" in words and ("double" in words or "int" in words))
-        if mixed and not x.is_floating_point():
+        if mixed and re.search(r"\b(long|int|byte|char|short)\b", words):
             return ". x has whole numbers, which stay as they are: give real ones if they are meant"
         if self.dtype == torch.float64 and mixed:
             return (
