@@ -169,7 +169,7 @@ def _place(t: Tensor) -> int:
 
 def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
     """Whether all entries are whole, infinite or the largest of their type; of all that is in the
-    same place. of_samples: and no integers so large that their type lacks some."""
+    same place. of_samples: and not so large that their type has no others."""
     whole = t.detach()
     if t.layout == torch.strided and not t.is_conj() and not t.is_neg():
         whole = t.new_empty(0).set_(t.untyped_storage())
@@ -179,7 +179,7 @@ def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
     exact = (whole == whole.round()) | ~whole.isfinite()
     if of_samples:
         size = whole.abs()
-        exact &= (size <= 2 / _limits(whole.dtype)[0]) | (size > LARGEST_INTEGER)
+        exact &= (size <= 0.5 / _limits(whole.dtype)[0]) | (size > LARGEST_INTEGER)
     return bool(exact.all())
 
 
