@@ -43,8 +43,8 @@ def run_step(main: Callable[[Namespace], None], x: Mapping, **options: object) -
             file.update({key: values for key, values in x.items() if values is not None})
         arguments = {**NETWORK, **options, "dataset": place / "data.h5", "record": None}
         if main is spectrum.main:
-            arguments["kernel"] = place / "kernel.h5"
-            kernel.main(Namespace(**arguments, output=arguments["kernel"], block=len(x["x"])))
+            arguments |= {"kernel": place / "kernel.h5", "block": len(x["x"])}
+            kernel.main(Namespace(**arguments, output=arguments["kernel"]))
         main(Namespace(**arguments, output=place / "output.h5", prove_smallest=False))
         with read_hdf5(place / "output.h5") as file:
             return {key: values[()] for key, values in file.items()}

@@ -38,8 +38,9 @@ from ntkcond.steps import closest_pair, descent, kernel, spectrum, sweep
 common = dict(dataset=Path("data.h5"), activation="relu", seeds=[1], trainable="all",
               device="auto", threads=1, record=None)
 one = dict(common, depth=2, width=8)
-kernel.main(SimpleNamespace(**one, block="all", output=Path("kernel.h5")))
-spectrum.main(SimpleNamespace(**one, kernel=Path("kernel.h5"), output=Path("spectrum.h5")))
+one_block = dict(one, block="all")
+kernel.main(SimpleNamespace(**one_block, output=Path("kernel.h5")))
+spectrum.main(SimpleNamespace(**one_block, kernel=Path("kernel.h5"), output=Path("spectrum.h5")))
 closest_pair.main(SimpleNamespace(**one, output=Path("angle.h5")))
 sweep.main(SimpleNamespace(**common, depths=[1], widths=[8, float("inf")], sizes=[9], blocks=2,
                            output=Path("sweep.h5")))

@@ -558,7 +558,7 @@ def _times_power(value: float, exponent: int) -> float:
 
 
 def _norms(rows: Array) -> Array:
-    """Of each row, (rows, 1), without underflow or overflow of squares."""
+    """The norm of each row, (rows, 1), without underflow or overflow of squares."""
     size = abs(rows).max(axis=1, keepdims=True, initial=0.0)
     near = rows / np.where((size > 0) & (size < math.inf), size, 1.0)
     return np.asarray(size * np.linalg.norm(near, axis=1, keepdims=True))
