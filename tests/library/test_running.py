@@ -198,6 +198,30 @@ def test_what_only_later_samples_show_is_refused(of, certify):
         ntkcond.kernel(module, x, certify=certify)
 
 
+@pytest.mark.parametrize("memory", [2e9, 2e3])
+def test_a_slice_of_a_weight_may_lie_elsewhere_in_another_batch(memory):
+    def forward(self, x: Tensor) -> Tensor:
+        start = int((x != 0).any(0).long().argmax())
+        part = slice(start, start + 4)
+        return self.o((x[:, part] * self.p.weight[0, part]).sum(1, keepdim=True).tanh())
+
+    torch.manual_seed(0)
+    module = Calls(forward, p=nn.Linear(12, 1, bias=False), o=nn.Linear(1, 1)).double()
+    x = torch.zeros(8, 12, dtype=torch.float64)
+    x[:4, 2:4], x[4:, 3:5] = 1 + X[:4, :2], 1 + X[3:, :2]
+    J = gradients(module, x)
+    kernel = ntkcond.kernel(module, x, memory=memory)
+    assert np.linalg.norm(kernel.matrix - J @ J.T) <= kernel.error + 1e-13 * np.trace(J @ J.T)
+
+
+def test_the_error_of_the_same_call_is_the_same():
+    """What rounds was known by places in memory, which others can take."""
+    torch.manual_seed(0)
+    module = Calls(lambda s, x: s.o(s.f(x[..., None])[0][:, -1]), f=nn.LSTM(1, 8, batch_first=True),
+                   o=nn.Linear(8, 1)).double()  # fmt: skip
+    assert len({ntkcond.kernel(module, X).error for _ in range(10)}) == 1
+
+
 def test_an_embedding_that_divides_by_counts_of_the_batch_is_refused():
     module = nn.Sequential(nn.Embedding(5, 3, scale_grad_by_freq=True), nn.Flatten())
     with pytest.raises(UserError, match=r"0 \(Embedding\) divides gradients by how often"):

@@ -9,6 +9,7 @@ found out where samples lie in what each operation gives, and checked that gradi
 autograd's. What has no rule is differentiated sample by sample, by torch.func.
 """
 
+import contextlib
 import functools
 import math
 import warnings
@@ -73,11 +74,13 @@ class _Use(NamedTuple):
 
 class _Plan(NamedTuple):
     """How the gradients of a parameter follow. layouts: of each operation on its way, in order,
-    with its name; SHARED where it is on the way only. groups: uses of the same entries, which add
+    with its name; SHARED where it is on the way only. views: the arrangements of its entries on the
+    way, as slices. groups: uses of the same entries, which add
     up; different ones have none in common. mapped: unless so: all are brought to the parameter's
     entries."""
 
     layouts: list[tuple[str, Layout]]
+    views: list[tuple]
     groups: list[list[int]]
     mapped: bool
 
@@ -134,9 +137,15 @@ class _Graph:
                     else:
                         waiting.append(before)
 
-    def uses(self, parameter: Tensor, layout: Callable[[Node], Layout | None]) -> list[_Use] | None:
+    def uses(
+        self,
+        parameter: Tensor,
+        layout: Callable[[Node], Layout | None],
+        views: list[tuple] | None = None,
+    ) -> list[_Use] | None:
         """The uses of a parameter. layout: of the result of an operation on the way; None if it is
-        not known where samples are. None if so somewhere."""
+        not known where samples are. None if so somewhere. views: to which arrangements of its
+        entries are added."""
         leaf = self.leaves.get(parameter)
         found: list[_Use] = []
         followed: set[Node] = set()
@@ -147,6 +156,8 @@ class _Graph:
             for node, place in self.users[before, number]:
                 is_view = node.name() in VIEWS
                 of_node = SHARED if is_view else layout(node)
+                if is_view and views is not None:
+                    views.append((node.name(), _kept(node)))
                 if of_node is SHARED:
                     known &= node is not self.f.grad_fn
                     # what several ways lead to is differentiated for all of them together
@@ -170,14 +181,18 @@ class _Graph:
         parts = []
         for node in order:
             leaf = getattr(node, "variable", None)
-            kept = (getattr(node, word, None) for word in _kept_words(node.__class__))
             parts.append((
                 node.name() if leaf is None else names.get(leaf, ""),
                 tuple((number.get(before), place) for before, place in node.next_functions),
                 tuple((tuple(one.shape), one.dtype) for one in node._input_metadata),
-                tuple(map(_described, kept)),
+                _kept(node),
             ))  # fmt: skip
         return tuple(parts)
+
+
+def _kept(node: Node) -> tuple:
+    """What autograd keeps of an operation, but numbers of tensors."""
+    return tuple(_described(getattr(node, word, None)) for word in _kept_words(node.__class__))
 
 
 @functools.cache
@@ -305,11 +320,6 @@ class Differentiated:
         self._one_by_one = found.one_by_one
         return True
 
-    def require_same_function(self, x: Tensor, f: Tensor) -> None:
-        """Raises UserError if the module, with these outputs, is another function than in its own
-        type."""
-        self.run.hold_against(self.given, x, f)
-
     def _require_seen(self, graph: _Graph, x: Tensor) -> None:
         """Raises UserError where a weight acts within an operation of a user's own, from which
         autograd gives no gradient of it."""
@@ -360,12 +370,13 @@ class Differentiated:
                     way.append((node.name(), layout))
                 return layout
 
-            uses = graph.uses(parameter, on_the_way)
+            views: list[tuple] = []
+            uses = graph.uses(parameter, on_the_way, views)
             if uses is None:
                 self.by_jacobian.add(name)
             else:
                 every[name] = uses
-                self._plans[name] = _Plan(way, *_groups(uses, parameter))
+                self._plans[name] = _Plan(way, views, *_groups(uses, parameter))
         nodes = list({use.node: None for uses in every.values() for use in uses})
         backs = dict(zip(nodes, _of_results(mixed.sum(), nodes), strict=True))
         self._results = sum(back.numel() for back in backs.values()) // n
@@ -439,8 +450,9 @@ class Differentiated:
                     met.append(layout)
                 return layout
 
-            uses = graph.uses(self.parameters[name], planned)
-            if uses is None or next(way, None) is not None:
+            views: list[tuple] = []
+            uses = graph.uses(self.parameters[name], planned, views)
+            if uses is None or next(way, None) is not None or views != self._plans[name].views:
                 others.append(name)
             else:
                 every[name] = list(zip(uses, met, strict=True))
@@ -564,24 +576,26 @@ class Differentiated:
 
     def _of_samples(self, x: Tensor, j: int) -> dict[str, Tensor]:
         """Gradients with respect to the others, (n, …) for each: by torch.func, or one after the
-        other where the module does what torch.func cannot."""
+        other where the module does what torch.func cannot, or has a weight elsewhere, too, than as
+        its attribute."""
         others = {name: self.parameters[name].detach() for name in sorted(self.by_jacobian)}
 
         def output(weights: dict[str, Tensor], sample: Tensor) -> Tensor:
             return self.run(torch.stack([sample, sample]), weights)[0, j]
 
-        try:
-            if self._one_by_one:  # the module has a weight elsewhere, too, than as its attribute
-                raise RuntimeError
-            with torch.no_grad(), warnings.catch_warnings():  # none but with respect to `others`
+        if not self._one_by_one:
+            with (
+                contextlib.suppress(RuntimeError, UserError),
+                torch.no_grad(),  # none but with respect to `others`
+                warnings.catch_warnings(),
+            ):
                 warnings.filterwarnings("ignore", "There is a performance drop")
                 return vmap(grad(output), in_dims=(None, 0))(others, x)
-        except (RuntimeError, UserError):
-            rows = []
-            for sample in x:
-                f = self.run(sample[None])[0, j]
-                rows.append(_gradients(f, [self.parameters[name] for name in others]))
-            return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(others)}
+        rows = []
+        for sample in x:
+            f = self.run(sample[None])[0, j]
+            rows.append(_gradients(f, [self.parameters[name] for name in others]))
+        return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(others)}
 
 
 def distances(some: ByName, others: ByName, rows: Tensor | None = None) -> np.ndarray:

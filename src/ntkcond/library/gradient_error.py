@@ -349,7 +349,7 @@ def require_apart(
     for start in range(0, len(x), at_once):
         part = x[start : start + at_once]
         outputs = differentiated.outputs(part) if known is None else known[start:][:at_once]
-        differentiated.require_same_function(part, outputs)
+        differentiated.run.hold_against(differentiated.given, part, outputs)
         advance(len(part))
         for some in _groups(part, differentiated.separable):
             of_some = differentiated.outputs(part[some])

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -125,8 +126,16 @@ class Watching(TorchDispatchMode):
         self.decides = False
         # By the place in memory; None: of samples, but so far whole numbers, which do not round.
         self._follows: dict[int, bool | None] = {}
+        self._places: list[object] = []  # so that none is given to another tensor
         for source in sources:
-            self._follows[_place(source)] = source.is_floating_point() or None
+            self._note(source, source.is_floating_point() or None)
+
+    def _note(self, t: Tensor, follows: bool | None) -> None:
+        place = _place(t)
+        if place not in self._follows:
+            strided = t.layout == torch.strided
+            self._places.append(StorageWeakRef(t.untyped_storage()) if strided else t)
+        self._follows[place] = follows
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -144,7 +153,7 @@ class Watching(TorchDispatchMode):
         result = self._run(func, name, args, kwargs) if follows else func(*args, **kwargs)
         for t in _tensors(result if isinstance(result, list | tuple) else (result,)):
             still = whole and not (_rounds(t) and not _is_whole(t, of_samples=True))
-            self._follows[_place(t)] = None if still else follows or whole
+            self._note(t, None if still else follows or whole)
             if self._follows[_place(t)] and (t.is_floating_point() or t.is_complex()):
                 self.kinds.add(t.real.dtype if t.is_complex() else t.dtype)
         return result
@@ -153,7 +162,7 @@ class Watching(TorchDispatchMode):
         """Whether a tensor rounds; of what no operation gave, as a buffer, if it is not whole."""
         place = _place(t)
         if place not in self._follows:
-            self._follows[place] = _rounds(t) and not _is_whole(t)
+            self._note(t, _rounds(t) and not _is_whole(t))
         return bool(self._follows[place])
 
     def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:

@@ -30,7 +30,7 @@ from ntkcond.library.inputs import Wrapped
 from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 
-CLOSE = 64  # units of rounding that need no trial
+CLOSE = 4  # units of rounding that need no trial
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
