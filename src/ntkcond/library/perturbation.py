@@ -69,39 +69,48 @@ def _rounds(value: Any) -> bool:
     )
 
 
-def _is_listed(name: str, args: tuple) -> bool:
-    if _has_choice(args):
-        return False
-    if name in NORMS:  # others are no smooth functions
-        return all(a == 2 for a in args[NORMS[name] : NORMS[name] + 1])
-    return name in LISTED
-
-
-def _tensors(args: Any) -> Iterator[Tensor]:
-    for a in args:
+def _tensors(args: Any, kwargs: dict | None = None) -> list[Tensor]:
+    found = []
+    for a in (*args, *kwargs.values()) if kwargs else args if isinstance(args, list | tuple) else ():
         if isinstance(a, Tensor):
-            yield a
+            found.append(a)
         elif isinstance(a, list | tuple):
-            yield from _tensors(a)
+            found += _tensors(a)
+    return found
 
 
 class _Operation(NamedTuple):
-    """name: without its variant; changes: one of its inputs in place; shares: its result is an
-    input, or shares its memory."""
+    """name: without its variant; base: and without the underscore of those that change an input;
+    changes: one of its inputs in place; shares: its result is an input, or shares its memory;
+    has_words: whether it takes any, which may say how it chooses (`CHOICES`). The rest: whether it
+    stands in the list of that name."""
 
     name: str
+    base: str
     changes: bool
     shares: bool
-
-    @property
-    def is_view(self) -> bool:
-        return self.shares and not self.changes
+    is_view: bool
+    has_words: bool
+    shaped: bool
+    decides: bool
+    compares: bool
+    chooses: bool
+    moves: bool
+    sums: bool
+    listed: bool
 
 
 @functools.cache
 def _operation(func: Any) -> _Operation:
+    name, changes = func.overloadpacket.__name__, func._schema.is_mutable
+    base = name.removesuffix("_")
     shares = any(r.alias_info is not None for r in func._schema.returns)
-    return _Operation(func.overloadpacket.__name__, func._schema.is_mutable, shares)
+    return _Operation(
+        name, base, changes, shares, shares and not changes,
+        any("str" in str(a.type) for a in func._schema.arguments),
+        name in SHAPED, name in DECIDES, name in COMPARES, base in POOLS | RANKED, base in MOVES,
+        base in SUMS, base in LISTED,
+    )  # fmt: skip
 
 
 class _Seen(NamedTuple):
@@ -145,27 +154,28 @@ class Watching(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        kwargs, name = kwargs or {}, _operation(func).name
-        given = [] if name in SHAPED else list(_tensors((*args, *kwargs.values())))
-        follows = any(self._is_inexact(t) for t in given)
-        whole = not follows and any(self._follows[_place(t)] is None for t in given)
-        self.decides |= name in DECIDES or (follows and name in COMPARES)
-        result = self._run(func, name, args, kwargs) if follows else func(*args, **kwargs)
-        for t in _tensors(result if isinstance(result, list | tuple) else (result,)):
+        kwargs, operation = kwargs or {}, _operation(func)
+        given = [] if operation.shaped else [self._state(t) for t in _tensors(args, kwargs)]
+        follows = True in given
+        whole = not follows and None in given
+        self.decides |= operation.decides or (follows and operation.compares)
+        result = self._run(func, operation, args, kwargs) if follows else func(*args, **kwargs)
+        for t in (result,) if isinstance(result, Tensor) else _tensors(result):
             still = whole and not (_rounds(t) and not _is_whole(t, of_samples=True))
             self._note(t, None if still else follows or whole)
-            if self._follows[_place(t)] and (t.is_floating_point() or t.is_complex()):
+            if (follows or (whole and not still)) and (t.is_floating_point() or t.is_complex()):
                 self.kinds.add(t.real.dtype if t.is_complex() else t.dtype)
         return result
 
-    def _is_inexact(self, t: Tensor) -> bool:
-        """Whether a tensor rounds; of what no operation gave, as a buffer, if it is not whole."""
+    def _state(self, t: Tensor) -> bool | None:
+        """Whether a tensor rounds (`_follows`); of what no operation gave, as a buffer, if it is
+        not whole."""
         place = _place(t)
         if place not in self._follows:
             self._note(t, _rounds(t) and not _is_whole(t))
-        return bool(self._follows[place])
+        return self._follows[place]
 
-    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+    def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
         """An operation on numbers that follow from samples or weights."""
         return func(*args, **kwargs)
 
@@ -202,23 +212,24 @@ class Plain(Watching):
         self.distances: list[_Seen] = []
         self.choices: list[_Seen] = []
 
-    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
-        self._keep(func, args, kwargs)
+    def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
+        self._keep(operation, args, kwargs)
         return func(*args, **kwargs)
 
-    def _keep(self, func: Any, args: tuple, kwargs: dict) -> None:
-        operation = _operation(func)
-        name = operation.name.removesuffix("_")
-        known = operation.is_view or _is_listed(name, args)
-        if not known and any(map(_rounds, _tensors(args))):
+    def _keep(self, operation: _Operation, args: tuple, kwargs: dict) -> None:
+        if operation.is_view:
+            return
+        name = operation.base
+        if not _is_listed(operation, args) and any(map(_rounds, _tensors(args))):
             self.unlisted.add(name)
-        moved = name not in SCALED and not operation.changes
-        self.distances += [
-            _Seen(name, v.detach().clone(), moved and v.shape == args[0].shape)
-            for v in _distances(name, args, kwargs)
-            if _is_real(v)
-        ]
-        if _chooses(name, args):
+        if name in KINKS:
+            moved = name not in SCALED and not operation.changes
+            self.distances += [
+                _Seen(name, v.detach().clone(), moved and v.shape == args[0].shape)
+                for v in _distances(name, args, kwargs)
+                if _is_real(v)
+            ]
+        if operation.chooses and _chooses(args):
             self.choices.append(_Seen(name, args[0].detach().clone()))
 
 
@@ -235,22 +246,22 @@ class Perturbed(Plain):
     def __init__(self, sources: Iterable[Tensor], seed: int, coarser: float) -> None:
         super().__init__(sources)
         self.random, self.coarser = np.random.default_rng(seed), coarser
+        self._places_in_pool: list[int] = []
 
-    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
-        self._keep(func, args, kwargs)
-        operation, name = _operation(func), name.removesuffix("_")
-        if _only_moves(name, args, kwargs) or operation.is_view:
+    def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
+        self._keep(operation, args, kwargs)
+        if operation.is_view or _only_moves(operation, args, kwargs):
             result = func(*args, **kwargs)
-            moved = self._moved(result, 1.0) if _lowers(name, args, result) else result
+            moved = self._moved(result, 1.0) if _lowers(operation.base, args, result) else result
             return _in_place(result, moved) if operation.shares else moved
-        growth = math.sqrt(_terms(name, args)) if name in SUMS else 1.0
+        growth = math.sqrt(_terms(operation.base, args)) if operation.sums else 1.0
         once = {id(a): self._moved(a, growth) for a in args}  # x == x stays true: isfinite
         given = tuple(once[id(a)] for a in args)
-        if operation.name == name:
+        if operation.name == operation.base:
             result = func(*given, **kwargs)
         else:
             result = func(_in_place(args[0], given[0]), *given[1:], **kwargs)
-        moved = self._with_its_own(name, args, given, kwargs, result, growth)
+        moved = self._with_its_own(operation.base, args, given, kwargs, result, growth)
         return _in_place(result, moved) if operation.shares else moved
 
     def _with_its_own(
@@ -288,12 +299,19 @@ class Perturbed(Plain):
         """With errors of the precision of its type. given: to an operation: not if it is exact."""
         if isinstance(value, list):
             return [self._moved(v, growth, given) for v in value]
-        if not _rounds(value) or (given and not self._is_inexact(value)):
+        if not isinstance(value, Tensor) or (given and not self._state(value)):
+            return value
+        if not _rounds(value):
             return value
         if value.is_complex():
             parts = torch.view_as_real(value.resolve_conj())
             return torch.view_as_complex(self._with_errors(parts, growth))
         return self._with_errors(value, growth)
+
+    def _place_in_pool(self) -> int:
+        if not self._places_in_pool:
+            self._places_in_pool = self.random.integers(POOL, size=256).tolist()[::-1]
+        return self._places_in_pool.pop()
 
     def _with_errors(self, value: Tensor, growth: float) -> Tensor:
         eps, largest = _limits(value.dtype)
@@ -302,7 +320,7 @@ class Perturbed(Plain):
             return moved.clamp(-largest, largest).to(value.dtype)
         unit = min(0.125, growth * self.coarser * eps / 2)
         flat, n = value.detach().reshape(-1), value.numel()
-        pool, first = _pool(value.dtype, value.device), int(self.random.integers(POOL))
+        pool, first = _pool(value.dtype, value.device), self._place_in_pool()
         if not n:
             return flat.reshape(value.shape)
         if first + n <= POOL:
@@ -315,7 +333,7 @@ class Perturbed(Plain):
                 torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
                 start, first = part.stop, 0
         low, high = torch.aminmax(moved)
-        if not -largest / 4 < float(low) <= float(high) < largest / 4:  # of masks; also NaN
+        if not -largest / 4 < low.item() <= high.item() < largest / 4:  # of masks; also NaN
             moved = torch.where(flat.abs() < largest / 4, moved, flat)
         return moved.reshape(value.shape)
 
@@ -357,9 +375,9 @@ def _pool(dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.from_numpy(numbers).to(device, dtype)
 
 
-def _chooses(name: str, args: tuple) -> bool:
-    pair = len(args) > 1 and _is_real(args[1])  # max(a, b), as maximum(a, b)
-    return name in POOLS | RANKED and _is_real(args[0]) and not pair
+def _chooses(args: tuple) -> bool:
+    """Whether an operation of `POOLS` or `RANKED` does: max(a, b) is maximum(a, b)."""
+    return _is_real(args[0]) and not (len(args) > 1 and _is_real(args[1]))
 
 
 class Swapped(Watching):
@@ -375,10 +393,12 @@ class Swapped(Watching):
         self.reaches, self.odd, self.by_value = iter(reaches), odd, by_value
         self._moved = _Moved()
 
-    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+    def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
+        name = operation.name
         if name == "eq" and len(args) == 2:  # the gradient of amax goes where self == result
             args = self._moved.instead(args)
-        reach = next(self.reaches, None) if _chooses(name, args) else None
+        chooses = operation.chooses and _chooses(args)
+        reach = next(self.reaches, None) if chooses else None
         if reach is None:
             return func(*args, **kwargs)
         z = args[0]
@@ -434,10 +454,9 @@ class Crossed(Watching):
         self.by, self.sign = iter(by), sign
         self._moved = _Moved()
 
-    def _run(self, func: Any, name: str, args: tuple, kwargs: dict) -> Any:
+    def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
         args = self._moved.instead(args)
-        in_words = name.removesuffix("_")
-        count = sum(map(_is_real, _distances(in_words, args, kwargs)))
+        count = sum(map(_is_real, _distances(operation.base, args, kwargs)))
         if not count:
             return func(*args, **kwargs)
         z: Tensor = args[0]
@@ -464,15 +483,24 @@ class _Moved:
         )
 
 
-def _only_moves(name: str, args: tuple, kwargs: dict) -> bool:
+def _only_moves(operation: _Operation, args: tuple, kwargs: dict) -> bool:
     """Whether an operation gives numbers that it is given: the backward pass asks which."""
-    if name == "linalg_vector_norm":
+    if operation.name == "linalg_vector_norm":
         return len(args) > 1 and math.isinf(args[1])
-    return (name in MOVES and "reduce" not in kwargs) or _has_choice(args)
+    return (operation.moves and "reduce" not in kwargs) or _has_choice(operation, args)
 
 
-def _has_choice(args: tuple) -> bool:
-    return any(isinstance(a, str) and a in CHOICES for a in args)
+def _has_choice(operation: _Operation, args: tuple) -> bool:
+    return operation.has_words and any(isinstance(a, str) and a in CHOICES for a in args)
+
+
+def _is_listed(operation: _Operation, args: tuple) -> bool:
+    if _has_choice(operation, args):
+        return False
+    if operation.base in NORMS:  # others are no smooth functions
+        order = NORMS[operation.base]
+        return all(a == 2 for a in args[order : order + 1])
+    return operation.listed
 
 
 def _in_place(values: Any, moved: Any) -> Any:
