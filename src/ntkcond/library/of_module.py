@@ -351,7 +351,7 @@ def kernel(
         again for each part of K's rows whose gradients are kept. K, its copy and the products of a
         band of it come on top.
     certify : bool
-        Estimate the error (Notes). It takes about four times as long as K alone; operations whose
+        Estimate the error (Notes). It takes two to three times as long as K alone; operations whose
         kinks are not known (`library.operations.LISTED`) and what does not grow with the errors
         need twenty more runs.
     dtype : torch.float64 or torch.float32
@@ -697,7 +697,7 @@ class _Computed:
         if at_once == len(self.all):
             known = recorded(self.differentiated, self.all, self.outputs)
         matrix = self.matrix(known)
-        require_repeatable(self.differentiated, self.all, self.outputs)
+        require_repeatable(self.differentiated, self.all, self.outputs, known)
         outputs = None if known is None else known.outputs
         require_apart(self.differentiated, self.all, at_once, outputs)
         return matrix, self._errors(matrix, at_once, known)

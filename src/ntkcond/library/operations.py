@@ -260,6 +260,37 @@ SMOOTH = {
     "upsample_nearest3d", "upsample_nearest3d_backward", "upsample_trilinear3d",
     "upsample_trilinear3d_backward", "zero",
 }  # fmt: skip
+
+# Operations that pass errors on in proportion, whatever their size: linear in each input, or with
+# kinks and choices alone (`KINKS`, `POOLS`); and backward passes of those and of `CURVED`.
+LINEAR = PRODUCTS | POOLS | {
+    "clone", "cat", "stack", "index_select", "gather", "select_backward", "slice_backward",
+    "constant_pad_nd", "flip", "roll", "repeat", "embedding", "embedding_dense_backward", "neg",
+    "zeros_like", "ones_like", "new_zeros", "where", "masked_fill", "tril", "triu", "_unsafe_view",
+    "sum", "mean", "add", "sub", "rsub", "mul", "addcmul", "square", "fill", "copy", "relu", "abs",
+    "threshold", "threshold_backward", "leaky_relu", "leaky_relu_backward", "hardtanh",
+    "hardtanh_backward", "_prelu_kernel", "_prelu_kernel_backward", "clamp", "clamp_min",
+    "clamp_max", "maximum", "minimum", "avg_pool2d", "avg_pool2d_backward", "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool2d_backward", "max_pool2d_with_indices_backward", "tanh_backward",
+    "sigmoid_backward", "gelu_backward", "silu_backward", "mish_backward", "softplus_backward",
+    "_softmax_backward_data", "_log_softmax_backward_data", "native_layer_norm_backward",
+    "native_group_norm_backward", "_scaled_dot_product_flash_attention_for_cpu_backward",
+}  # fmt: skip
+
+# Others do so where errors move this by little: an input, on the scale of the slope, or log 1/σ.
+CURVED: dict[str, Callable[[tuple, Any], Tensor]] = {
+    **dict.fromkeys(
+        ("tanh", "sigmoid", "gelu", "silu", "mish", "exp", "sin", "cos", "erf", "_softmax",
+         "_log_softmax"),
+        lambda args, result: args[0],
+    ),
+    "softplus": lambda args, result: args[0] * (args[1] if len(args) > 1 else 1),
+    "native_layer_norm": lambda args, result: result[2].log(),
+    "native_group_norm": lambda args, result: result[2].log(),
+    "_scaled_dot_product_flash_attention_for_cpu": lambda args, result: (
+        result[0] / args[2].abs().max()
+    ),
+}  # fmt: skip
 NORMS = {"linalg_vector_norm": 1, "_cdist_forward": 2, "_cdist_backward": 3}  # place of the order
 LISTED = MOVES | SUMS | NORMALISED | set(KINKS) | set(INSIDE) | POOLS | RANKED | SMOOTH
 

@@ -30,9 +30,11 @@ from ntkcond.library.operations import (
     ADDS_AT,
     CHOICES,
     COMPARES,
+    CURVED,
     DECIDES,
     INSIDE,
     KINKS,
+    LINEAR,
     LISTED,
     MOVES,
     NORMALISED,
@@ -50,6 +52,7 @@ AS_ROUNDING = 4.0  # as large as rounding, or a little larger
 POOL = 2**20 + 7
 MARGIN = 16.0  # of what random errors show, where a kink or a tie is near
 LARGEST_INTEGER = 2.0**64  # of torch; above it are masks
+NARROW = 1e-3  # of the scale on which a slope changes: errors below it change it in proportion
 SATURATED = 0.03  # relative: what changes by more does so in no proportion to the errors
 
 
@@ -71,7 +74,9 @@ def _rounds(value: Any) -> bool:
 
 def _tensors(args: Any, kwargs: dict | None = None) -> list[Tensor]:
     found = []
-    for a in (*args, *kwargs.values()) if kwargs else args if isinstance(args, list | tuple) else ():
+    for a in (
+        (*args, *kwargs.values()) if kwargs else args if isinstance(args, list | tuple) else ()
+    ):
         if isinstance(a, Tensor):
             found.append(a)
         elif isinstance(a, list | tuple):
@@ -204,17 +209,21 @@ def _is_whole(t: Tensor, of_samples: bool = False) -> bool:
 
 class Plain(Watching):
     """Keeps distances to kinks, what is chosen from, and names of operations that are not `LISTED`:
-    these may have kinks that nobody knows of."""
+    these may have kinks that nobody knows of. linear: whether all operations are `LINEAR` or
+    `CURVED`; curved: what may move by little alone, of the latter."""
 
     def __init__(self, sources: Iterable[Tensor]) -> None:
         super().__init__(sources)
-        self.unlisted: set[str] = set()
+        self.linear, self.unlisted = True, set[str]()
+        self.curved: list[Tensor] = []
         self.distances: list[_Seen] = []
         self.choices: list[_Seen] = []
 
     def _run(self, func: Any, operation: _Operation, args: tuple, kwargs: dict) -> Any:
         self._keep(operation, args, kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        self._keep_curved(operation, args, result)
+        return result
 
     def _keep(self, operation: _Operation, args: tuple, kwargs: dict) -> None:
         if operation.is_view:
@@ -231,6 +240,21 @@ class Plain(Watching):
             ]
         if operation.chooses and _chooses(args):
             self.choices.append(_Seen(name, args[0].detach().clone()))
+
+    def _keep_curved(self, operation: _Operation, args: tuple, result: Any) -> None:
+        name = operation.base
+        if not self.linear or operation.is_view or name in LINEAR:
+            return
+        if name == "div":  # by a constant
+            self.linear = not (isinstance(args[1], Tensor) and self._state(args[1]))
+        elif name == "pow":
+            self.linear = args[1] in (2, 3)
+        elif name in ("native_batch_norm", "native_batch_norm_backward"):  # statistics are given
+            self.linear = not (args[5] if name == "native_batch_norm" else args[7])
+        elif name in CURVED and not operation.changes:
+            self.curved.append(CURVED[name](args, result).detach().clone())
+        else:
+            self.linear = False
 
 
 def _distances(name: str, args: tuple, kwargs: dict) -> Iterator[Any]:
@@ -262,6 +286,7 @@ class Perturbed(Plain):
         else:
             result = func(_in_place(args[0], given[0]), *given[1:], **kwargs)
         moved = self._with_its_own(operation.base, args, given, kwargs, result, growth)
+        self._keep_curved(operation, args, moved)
         return _in_place(result, moved) if operation.shares else moved
 
     def _with_its_own(
@@ -318,24 +343,26 @@ class Perturbed(Plain):
         if value.dtype.itemsize == 1:  # float8, in which torch does not compute
             moved = self._with_errors(value.float(), growth * eps / _limits(torch.float32)[0])
             return moved.clamp(-largest, largest).to(value.dtype)
-        unit = min(0.125, growth * self.coarser * eps / 2)
-        flat, n = value.detach().reshape(-1), value.numel()
-        pool, first = _pool(value.dtype, value.device), self._place_in_pool()
+        unit, n = min(0.125, growth * self.coarser * eps / 2), value.numel()
         if not n:
-            return flat.reshape(value.shape)
+            return value
+        pool, first = _pool(value.dtype, value.device), self._place_in_pool()
         if first + n <= POOL:
-            moved = torch.addcmul(flat, flat, pool[first : first + n], value=unit)
+            noise = pool.narrow(0, first, n).view(value.shape)
+            moved = torch.addcmul(value, value, noise, value=unit)
         else:
-            moved, start = torch.empty_like(flat), 0
+            flat, start = value.reshape(-1), 0
+            moved = torch.empty_like(flat)
             while start < n:
                 noise = pool[first : first + n - start]
                 part = slice(start, start + len(noise))
                 torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
                 start, first = part.stop, 0
+            moved = moved.view(value.shape)
         low, high = torch.aminmax(moved)
         if not -largest / 4 < low.item() <= high.item() < largest / 4:  # of masks; also NaN
-            moved = torch.where(flat.abs() < largest / 4, moved, flat)
-        return moved.reshape(value.shape)
+            moved = torch.where(value.abs() < largest / 4, moved, value)
+        return moved
 
 
 class Leaving(TorchFunctionMode):
@@ -573,6 +600,17 @@ def reaches(plain: Plain, perturbed: Perturbed, samples: int) -> list[Tensor] | 
         reach = away.amax(dims, keepdim=True) if dims and away.numel() else away
         moved.append(MARGIN / perturbed.coarser * reach)
     return moved
+
+
+def in_proportion(plain: Plain, perturbed: Perturbed) -> bool:
+    """Whether what errors change grows with them, but at kinks and choices."""
+    pairs = list(zip(plain.curved, perturbed.curved, strict=False))
+    return (
+        plain.linear
+        and perturbed.linear
+        and len(plain.curved) == len(perturbed.curved)
+        and all(float((b - a).nan_to_num(nan=0.0).abs().max()) <= NARROW for a, b in pairs)
+    )
 
 
 def near_kinks(
