@@ -38,6 +38,7 @@ from ntkcond.library.perturbation import (
     near_kinks,
     reach_of,
     reaches,
+    stirred,
 )
 from ntkcond.ntk.rounding import TINY
 from ntkcond.run.errors import UserError
@@ -54,7 +55,7 @@ RUNS = 6, 1  # with large errors, of few numbers and of many: no luck makes the 
 SMALL_RUNS = 2, 1  # with errors as small as rounding's
 MORE_RUNS = 20  # as small: one of them passes a kink that is near
 GROWS = 8.0  # times what large errors say: what small errors change then does not grow with them
-STIRRED = 0.1  # by which weights are moved, relative to 1/√ of those of a unit
+STIRRED = 0.2  # by which weights are moved, relative to 1/√ of those of a unit
 ALONE = 32  # samples, of which each is taken alone; of more, FEW
 # Units of rounding of float64. At 2⁻³⁷ relative an operation in float32 (steps of 2⁻²⁴) sees no
 # errors; at 2⁻²⁷, 2⁻²⁹ and 2⁻³¹ it makes too much of them; of those of numbers that are float32's,
@@ -326,12 +327,10 @@ def _in_other_batches(
 def _apart_at_other_weights(differentiated: Differentiated, x: Tensor) -> bool:
     """Whether all outputs are the same in half batches, in another order, at weights of which none
     is zero: nothing hides there what depends on other samples."""
-    random = torch.Generator().manual_seed(0)
     weights = {}
     for name, p in differentiated.run.module.named_parameters():
-        noise = torch.randn(p.shape, generator=random, dtype=torch.float64)
-        scale = STIRRED / math.sqrt(max(1, p[0].numel() if p.ndim else 1))
-        weights[name] = p.detach() + scale * noise.to(p.device, p.dtype)
+        by = STIRRED / math.sqrt(max(1, math.prod(p.shape[1:])))
+        weights[name] = stirred(p, by) if p.is_floating_point() else p.detach()
     expect(2 * len(x))
     with torch.random.fork_rng(), contextlib.suppress(UserError):
         f = differentiated.run(x, weights).detach()

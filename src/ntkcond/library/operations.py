@@ -159,12 +159,14 @@ SCALED = {"div", "floor_divide", "remainder", "fmod", "round", "softplus"}
 
 
 def _gelu(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
-    return args[0].abs()
+    return args[0]
 
 
 def _gelu_backward(args: tuple, kwargs: dict, result: Tensor) -> Tensor:
-    gradient, z = args[0].abs(), args[1].abs()
-    return gradient * (1 + z * (1 + z**2)) if kwargs.get("approximate") == "tanh" else gradient
+    gradient, z = args[:2]
+    if kwargs.get("approximate") != "tanh":
+        return gradient
+    return gradient * (1 + z.abs() * (1 + z**2))
 
 
 def _of_float32_constants(args: tuple, kwargs: dict, result: Tensor) -> Tensor:

@@ -295,7 +295,7 @@ class Perturbed(Plain):
         """The result with errors of the operation, beside those of what it was given."""
         if name in INSIDE:
             size = INSIDE[name](given, kwargs, result)
-            result = result + (self._moved(size, 1.0) - size)
+            result = result + self._error(size, 1.0)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
         if name in PRODUCTS:  # that of √k errors in its terms is larger
@@ -310,7 +310,7 @@ class Perturbed(Plain):
         x, rstd = args[0], result[2]
         if not rstd.numel():  # statistics were given
             return torch.zeros_like(result[0])
-        noise = self._moved(x, growth) - x
+        noise = self._error(x, growth)
         channels = (-1, *[1] * (x.ndim - 2))
         if name == "native_layer_norm":
             return noise * rstd * (1 if args[2] is None else args[2])
@@ -339,30 +339,40 @@ class Perturbed(Plain):
         return self._places_in_pool.pop()
 
     def _with_errors(self, value: Tensor, growth: float) -> Tensor:
-        eps, largest = _limits(value.dtype)
+        largest = _limits(value.dtype)[1]
         if value.dtype.itemsize == 1:  # float8, in which torch does not compute
-            moved = self._with_errors(value.float(), growth * eps / _limits(torch.float32)[0])
+            growth *= _limits(value.dtype)[0] / _limits(torch.float32)[0]
+            moved = self._with_errors(value.float(), growth)
             return moved.clamp(-largest, largest).to(value.dtype)
-        unit, n = min(0.125, growth * self.coarser * eps / 2), value.numel()
-        if not n:
+        if not value.numel():
             return value
-        pool, first = _pool(value.dtype, value.device), self._place_in_pool()
+        low, high = torch.aminmax(value)
+        tame = -largest / 8 < low.item() <= high.item() < largest / 8  # no masks, nor NaN
+        # what an operation has made may be changed in place: fresh memory takes longer
+        out = value if tame and _place(value) not in self._follows else None
+        moved = self._added(value, value, growth, out)
+        return moved if tame else torch.where(value.abs() < largest / 8, moved, value)
+
+    def _error(self, size: Tensor, growth: float) -> Tensor:
+        """Errors relative to a size, 0 where it is infinite or of a mask."""
+        moved = self._added(torch.zeros_like(size), size, growth, None)
+        return torch.where(size.abs() < _limits(size.dtype)[1] / 8, moved, 0.0)
+
+    def _added(self, value: Tensor, size: Tensor, growth: float, out: Tensor | None) -> Tensor:
+        unit = min(0.125, growth * self.coarser * _limits(value.dtype)[0] / 2)
+        pool, first, n = _pool(value.dtype, value.device), self._place_in_pool(), value.numel()
         if first + n <= POOL:
             noise = pool.narrow(0, first, n).view(value.shape)
-            moved = torch.addcmul(value, value, noise, value=unit)
-        else:
-            flat, start = value.reshape(-1), 0
-            moved = torch.empty_like(flat)
-            while start < n:
-                noise = pool[first : first + n - start]
-                part = slice(start, start + len(noise))
-                torch.addcmul(flat[part], flat[part], noise, value=unit, out=moved[part])
-                start, first = part.stop, 0
-            moved = moved.view(value.shape)
-        low, high = torch.aminmax(moved)
-        if not -largest / 4 < low.item() <= high.item() < largest / 4:  # of masks; also NaN
-            moved = torch.where(value.abs() < largest / 4, moved, value)
-        return moved
+            return torch.addcmul(value, size, noise, value=unit, out=out)
+        value, size, shape = value.reshape(-1), size.reshape(-1), value.shape
+        moved = torch.empty_like(value) if out is None or not out.is_contiguous() else value
+        start = 0
+        while start < n:
+            noise = pool[first : first + n - start]
+            part = slice(start, start + len(noise))
+            torch.addcmul(value[part], size[part], noise, value=unit, out=moved[part])
+            start, first = part.stop, 0
+        return moved.view(shape)
 
 
 class Leaving(TorchFunctionMode):
@@ -400,6 +410,13 @@ def _pool(dtype: torch.dtype, device: torch.device) -> Tensor:
     ones for each would take most of the time."""
     numbers = np.random.default_rng(0).uniform(-1, 1, POOL)
     return torch.from_numpy(numbers).to(device, dtype)
+
+
+def stirred(p: Tensor, by: float) -> Tensor:
+    """A weight that is moved by random numbers of up to so much."""
+    pool, n = _pool(p.dtype, p.device), p.numel()
+    noise = pool[:n] if n <= POOL else pool.repeat(-(-n // POOL))[:n]
+    return torch.add(p.detach(), noise.view(p.shape), alpha=by)
 
 
 def _chooses(args: tuple) -> bool:
