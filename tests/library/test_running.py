@@ -140,6 +140,9 @@ ACCEPTED = {
     "largest by amax": lambda: Calls(
         lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
     ),
+    "a quantile": lambda: Calls(
+        lambda s, x: s.g(s.f[0](x) * s.f[0](x).quantile(0.3, 1, True)), f=mlp(), g=nn.Linear(8, 1)
+    ),
     **{f"largest by {name}": lambda name=name: largest(name) for name in LARGEST},
 }  # fmt: skip
 
@@ -256,6 +259,9 @@ def test_a_float8_within_a_module_is_in_the_error():
 
     kernel = ntkcond.kernel(Calls(forward, f=mlp()), X)
     assert kernel.error > 0.01 * np.trace(kernel.matrix)
+    rough = Calls(lambda s, x: s.f[2](s.f[0](x).to(torch.float8_e4m3fn).to(x.dtype)), f=mlp())
+    kernel = ntkcond.kernel(rough, X)
+    assert kernel.error > 0.01 * np.trace(kernel.matrix)
 
 
 def test_relu_squared_at_zero_is_no_kink():
@@ -299,8 +305,21 @@ REFUSED = {
     "finfo": (lambda: Calls(eps_of_its_type, f=mlp()), "another function than in its own float32"),
     "NaN in float64": (lambda: Calls(lambda s, x: s.f(x) / (x.dtype == torch.float32), f=mlp()),
                        r"infinite entries in torch\.float64, and none in torch\.float32: compute"),
+    "a hook": (lambda: Hooked(), r"KeyError: 'z'. A hook names a module itself \(Hooked\)"),
     "kept": (lambda: Stale(), "made of its weights, and does not make it anew"),
 }  # fmt: skip
+
+
+class Hooked(nn.Module):
+    """Its hook writes to the module that it was made for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.f, self.seen = mlp(), {}
+        self.f[0].register_forward_hook(lambda part, given, z: self.seen.update(z=z))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.f(x) + self.seen["z"].sum(1, keepdim=True)
 
 
 class Stale(nn.Module):

@@ -736,6 +736,8 @@ def _fits(layout: Layout, plain: Tensor, scaled: Tensor, factors: Tensor) -> boo
     n = len(factors)
     if plain.numel() != layout.before * n * layout.after:
         return False
+    if plain.dtype.itemsize == 1:  # float8, in which torch does not multiply
+        plain, scaled = plain.to(factors), scaled.to(factors)
     return agree(layout.of(scaled, n), layout.of(plain, n) * factors[:, None])
 
 

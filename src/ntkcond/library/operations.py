@@ -27,6 +27,8 @@ PRODUCTS = {
     "convolution_backward",
 }  # fmt: skip
 
+WHOLE = {"floor", "ceil", "trunc"}  # whose results are whole numbers, and so exact
+
 # Operations that take no numbers from what they are given, but its shape.
 SHAPED = {
     "lift_fresh", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",

@@ -45,6 +45,7 @@ from ntkcond.library.operations import (
     SCALED,
     SHAPED,
     SUMS,
+    WHOLE,
 )
 
 COARSER = {torch.float64: 2.0**13, torch.float32: 2.0**6}  # than rounding
@@ -298,7 +299,7 @@ class Perturbed(Plain):
             result = result + self._error(size, 1.0)
         if name in NORMALISED:
             result = (result[0] + self._shifted(name, args, result, growth), *result[1:])
-        if name in PRODUCTS:  # that of √k errors in its terms is larger
+        if name in PRODUCTS or name in WHOLE:  # that of √k errors in its terms is larger
             return result
         if isinstance(result, tuple | list):
             return type(result)(self._moved(r, 1.0, given=False) for r in result)

@@ -150,6 +150,11 @@ class Running:
         return self._fresh[0]
 
     def _hint(self, error: Exception) -> str:
+        if other := self._part_of_another():
+            return (
+                f". A hook names a module itself ({other}), which in a copy is not the one that"
+                " runs: let the hook use the module that it is given, or be a method"
+            )
         words = str(error).lower()
         mixed = "dtype" in words or ("float" in words and ("double" in words or "int" in words))
         if mixed and re.search(r"\b(long|int|byte|char|short)\b", words):
@@ -159,6 +164,17 @@ class Running:
                 ". All else is float64 here: where the module itself makes or asks for numbers of"
                 " float32, compute with dtype=torch.float32"
             )
+        return ""
+
+    def _part_of_another(self) -> str:
+        """The type of a module that a hook names and the copy does not have."""
+        parts = list(self.module.modules())
+        for part in parts:
+            for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values()):
+                for cell in getattr(hook, "__closure__", None) or ():
+                    named = cell.cell_contents
+                    if isinstance(named, nn.Module) and named not in parts:
+                        return type(named).__name__
         return ""
 
 
