@@ -343,8 +343,8 @@ def decided() -> pd.DataFrame:
 def measured(kind: str) -> pd.DataFrame:
     """Rows of docs/measured/performance.csv."""
     rows = kept("docs/measured/performance").query("table == @kind")
-    return table("|measured|by", (
-        [one.quantity, f"{one.value:g} {one.unit}", f"`{one.command}`"]
+    return table("|measured", (
+        [one.quantity, f"{one.value:g} {one.unit}".strip()]
         for one in rows.fillna({"unit": ""}).itertuples()
     ))  # fmt: skip
 
