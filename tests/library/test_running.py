@@ -140,6 +140,10 @@ ACCEPTED = {
     "largest by amax": lambda: Calls(
         lambda s, x: torch.stack([s.f(x), s.g(x)]).amax(0), f=mlp(), g=nn.Linear(4, 1)
     ),
+    "an exponent": lambda: Calls(
+        lambda s, x: s.f((2**x) ** (s.g.weight**2)), f=mlp(), g=nn.Linear(4, 1)
+    ),
+    "an empty part": lambda: Calls(lambda s, x: s.f(x) + x[:, :0].softmax(1).sum(1, True), f=mlp()),
     "a quantile": lambda: Calls(
         lambda s, x: s.g(s.f[0](x) * s.f[0](x).quantile(0.3, 1, True)), f=mlp(), g=nn.Linear(8, 1)
     ),

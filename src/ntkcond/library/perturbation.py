@@ -249,7 +249,7 @@ class Plain(Watching):
         if name == "div":  # by a constant
             self.linear = not (isinstance(args[1], Tensor) and self._state(args[1]))
         elif name == "pow":
-            self.linear = args[1] in (2, 3)
+            self.linear = not isinstance(args[1], Tensor) and args[1] in (2, 3)
         elif name in ("native_batch_norm", "native_batch_norm_backward"):  # statistics are given
             self.linear = not (args[5] if name == "native_batch_norm" else args[7])
         elif name in CURVED and not operation.changes:
@@ -622,13 +622,17 @@ def reaches(plain: Plain, perturbed: Perturbed, samples: int) -> list[Tensor] | 
 
 def in_proportion(plain: Plain, perturbed: Perturbed) -> bool:
     """Whether what errors change grows with them, but at kinks and choices."""
-    pairs = list(zip(plain.curved, perturbed.curved, strict=False))
     return (
         plain.linear
         and perturbed.linear
         and len(plain.curved) == len(perturbed.curved)
-        and all(float((b - a).nan_to_num(nan=0.0).abs().max()) <= NARROW for a, b in pairs)
+        and all(map(_moved_by_little, plain.curved, perturbed.curved))
     )
+
+
+def _moved_by_little(before: Tensor, after: Tensor) -> bool:
+    away = (after - before).abs().nan_to_num(nan=0.0)  # of infinite ones, as in masks
+    return not away.numel() or float(away.max()) <= NARROW
 
 
 def near_kinks(
