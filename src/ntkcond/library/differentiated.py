@@ -463,10 +463,6 @@ class Differentiated:
         """(n, k), without a graph."""
         return self.run(x).detach()
 
-    def __call__(self, x: Tensor, outputs: range) -> ByName:
-        """For each parameter, for each output, the gradients of all samples."""
-        return self.with_outputs(x, outputs)[1]
-
     def with_outputs(
         self, x: Tensor, outputs: range, compact: bool = True, held: bool = False
     ) -> tuple[Tensor, ByName]:

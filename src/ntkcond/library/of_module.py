@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ntkcond.datasets.duplicates import first_of_each
-from ntkcond.library.differentiated import ByName, Differentiated, settled
+from ntkcond.library.differentiated import ByName, Differentiated, of_rows, settled
 from ntkcond.library.gradient_error import (
     FEW,
     FEW_NUMBERS,
@@ -606,8 +606,9 @@ class _Computed:
         self.whole, self.memory = whole, memory
         self.all = torch.cat(samples)
 
-    def matrix(self, known: Recorded | None = None) -> Tensor:
-        """(n k, n k), symmetric, or (n₁ k, n₂ k). known: gradients of all samples, if at hand.
+    def matrix(self, known: Recorded | None = None) -> tuple[Tensor, Tensor]:
+        """(n k, n k), symmetric, or (n₁ k, n₂ k); and the outputs of all samples. known: of these,
+        if at hand.
         Raises UserError for the first sample with a gradient that is not finite."""
         at_once, rows_kept = self.differentiated.samples_at_once(
             len(self.outputs), self.memory, len(self.all)
@@ -625,6 +626,7 @@ class _Computed:
         )
         together = max(1, rows_kept // at_once)  # parts
         blocks = range(0, len(rows), together)
+        outputs = {} if known is None else {0: known.outputs}  # from these samples on
         if known is None:
             again = [part for b in blocks for part in (rows[:b] if symmetric else columns)]
             expect(sum(part.stop - part.start for part in (*rows, *again)))
@@ -640,15 +642,11 @@ class _Computed:
 
         def of(part: slice) -> ByName:
             if known is None:
-                gradients = self.differentiated(self.all[part], self.outputs)
+                f, gradients = self.differentiated.with_outputs(self.all[part], self.outputs)
+                outputs[part.start] = f
                 advance(part.stop - part.start)
                 return gradients
-            if part == slice(0, n):
-                return known.gradients
-            return {
-                name: [gradients.rows(part) for gradients in by_output]
-                for name, by_output in known.gradients.items()
-            }
+            return known.gradients if part == slice(0, n) else of_rows(known.gradients, part)
 
         def fill(number: int) -> None:  # so that gradients are gone before the next
             some = rows[number:][:together]
@@ -673,19 +671,20 @@ class _Computed:
 
         for number in blocks:
             fill(number)
+        every = torch.cat([f for _, f in sorted(outputs.items())])
         flat = matrix.reshape(len(first) * k, -1)
         _require_finite(flat.tril() if symmetric else flat, k, not symmetric)
-        if not symmetric:
-            return flat
-        flat.tril_()  # the two halves of a product round differently
-        flat += flat.tril(-1).T
-        return flat
+        if symmetric:
+            flat.tril_()  # the two halves of a product round differently
+            flat += flat.tril(-1).T
+        return flat, every
 
     def unchecked(self) -> Tensor:
         """K, of samples that do not depend on each other."""
         expect(len(self.all))
-        require_apart(self.differentiated, self.all, self._checked_at_once())
-        return self.matrix()
+        matrix, outputs = self.matrix()
+        require_apart(self.differentiated, self.all, self._checked_at_once(), outputs)
+        return matrix
 
     def _checked_at_once(self) -> int:
         return self.differentiated.checked_at_once(len(self.outputs), self.memory, len(self.all))
@@ -696,9 +695,8 @@ class _Computed:
         expect((2 + planned_runs(self._few())) * len(self.all))
         if at_once == len(self.all):
             known = recorded(self.differentiated, self.all, self.outputs)
-        matrix = self.matrix(known)
+        matrix, outputs = self.matrix(known)
         require_repeatable(self.differentiated, self.all, self.outputs, known)
-        outputs = None if known is None else known.outputs
         require_apart(self.differentiated, self.all, at_once, outputs)
         return matrix, self._errors(matrix, at_once, known)
 

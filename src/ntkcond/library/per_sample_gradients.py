@@ -23,6 +23,7 @@ BAND_ENTRIES = 1 << 24  # of each of the two products of a band, 128 MiB
 UNFOLDED = 1 << 20  # entries of patches at a time, 8 MiB: what stays near the processor
 SMALL_BAND = 64  # rows: smaller products are slow
 PROBES = 8
+BY_INDEX = 16  # multiplications that reading and writing an entry by its index takes as long as
 CANCELS = 8.0  # Σₜ ‖aₜ‖ ‖bₜ‖ over the norm of the gradient, above which pairs are not multiplied
 
 
@@ -226,7 +227,7 @@ class Embedded(NamedTuple):
     def explicit(self) -> Tensor:
         values = self.b.new_zeros(len(self.b), self.table, self.b.shape[2])
         place = self.taken[..., None].expand_as(self.b)
-        return values.scatter_add(1, place, self.b).flatten(1)
+        return values.scatter_add_(1, place, self.b).flatten(1)
 
     def rows(self, index: Tensor | slice) -> "Embedded":
         """The gradients of some of the samples."""
@@ -234,18 +235,18 @@ class Embedded(NamedTuple):
 
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
-        return (self._gathered().b ** 2).sum((1, 2))
+        return (self._gathered()[0] ** 2).sum((1, 2))
 
     def sizes(self) -> Sizes:
         size = self.squares().sqrt()
         return Sizes(size, self.b.norm(dim=2).sum(1), size)
 
-    def _gathered(self) -> "Embedded":
+    def _gathered(self) -> tuple[Tensor, Tensor]:
         """With all of a row of the table at its first position: added up before it is multiplied,
-        since positions may cancel."""
+        since positions may cancel. And where these are, (n, t)."""
         same = self.taken[:, :, None] == self.taken[:, None]
-        first = ~same.tril(-1).any(2, keepdim=True)
-        return self._replace(b=(same.to(self.b) @ self.b) * first)
+        first = ~same.tril(-1).any(2)
+        return (same.to(self.b) @ self.b) * first[..., None], first
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -267,20 +268,32 @@ class Embedded(NamedTuple):
         return self
 
     def gram(self, other: "Gradients") -> Tensor:
-        """See `Explicit.gram`; by pairs of positions with the same row where that is cheaper."""
-        if not isinstance(other, Embedded) or not self.pays_with(other):
-            values = self.explicit()
-            return _products(values, values if other is self else other.explicit())
-        (n, t), (m, s) = self.taken.shape, other.taken.shape
-        total = self.b.new_zeros(n, m)
-        most = max(1, BAND_ENTRIES // (t * m * s))
-        b = self._gathered().b
-        other_b = b if other is self else other._gathered().b
-        for rows, columns in _bands(n, m, other is self, most):
-            products = b[rows].flatten(0, 1) @ other_b[columns].flatten(0, 1).T
-            products *= self.taken[rows].reshape(-1, 1) == other.taken[columns].reshape(1, -1)
-            total[rows, columns] = products.reshape(-1, t, columns.stop, s).sum((1, 3))
-        return total
+        """See `Explicit.gram`; row by row of the table, of the samples that take it, where that is
+        cheaper."""
+        if isinstance(other, Embedded):
+            some = self._by_row()
+            others = some if other is self else other._by_row()
+            shared = [(of, others[row]) for row, of in some.items() if row in others]
+            pairs = sum(len(a) * len(b) for (a, _), (b, _) in shared)
+            n, m, width = len(self.b), len(other.b), self.b.shape[2]
+            if self.pays_with(other) or pairs * (width + BY_INDEX) < n * m * self.table * width / 2:
+                total = self.b.new_zeros(n, m)
+                for (a, of_a), (b, of_b) in shared:
+                    total[a[:, None], b] += of_a @ of_b.T
+                return total
+        values = self.explicit()
+        return _products(values, values if other is self else other.explicit())
+
+    def _by_row(self) -> dict[int, tuple[Tensor, Tensor]]:
+        """For each row of the table that any sample takes: these samples, each once, and the sums
+        of their b."""
+        b, first = self._gathered()
+        rows, order = self.taken[first].sort(stable=True)
+        samples = first.nonzero()[order, 0]
+        taken, counts = rows.unique_consecutive(return_counts=True)
+        sizes = counts.tolist()
+        parts = zip(samples.split(sizes), b[first][order].split(sizes), strict=True)
+        return dict(zip(taken.tolist(), parts, strict=True))
 
     def pays_with(self, other: "Embedded") -> bool:
         width = self.b.shape[2]

@@ -31,6 +31,8 @@ from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 
 CLOSE = 4  # units of rounding that need no trial
+MAPS, LISTS = {dict, OrderedDict}, {list, tuple, set, frozenset}
+PLAIN = {int, str, bytes, bool, NoneType, torch.dtype, torch.device, Size}
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
 
 
@@ -202,19 +204,24 @@ def _state(module: nn.Module) -> list[Any]:
     """All that a run may change in a module, but for entries of tensors; equal to no other where it
     has objects of which that is not known."""
     parts = list(module.modules())
-    own = [{key: value for key, value in vars(part).items() if key != "_apply"} for part in parts]
-    return [_described(values, set(parts)) for values in own]
+    known = set(parts)
+    return [
+        [(key, _described(value, known)) for key, value in vars(part).items() if key != "_apply"]
+        for part in parts
+    ]
 
 
 def _described(value: Any, parts: set[nn.Module]) -> Any:
     """Equal only for the same objects in the same places, numbers of the same type and value."""
     kind = type(value)
-    if kind in (dict, OrderedDict):
-        return kind, [(key, _described(v, parts)) for key, v in value.items()]
-    if kind in (list, tuple, set, frozenset):
+    if kind in PLAIN:
+        return kind, value
+    if kind in MAPS:
+        return kind, [(key, _described(v, parts)) for key, v in value.items()] if value else ()
+    if kind in LISTS:
         return kind, [_described(v, parts) for v in value]
-    if kind in (int, float, complex, str, bytes, bool, NoneType, torch.dtype, torch.device, Size):
-        return kind, repr(value) if kind in (float, complex) else value
+    if kind in (float, complex):
+        return kind, repr(value)
     if isinstance(value, nn.Module):  # one in a plain list is no part: its state is not seen
         return _Same(value) if value in parts else float("nan")
     if isinstance(value, Tensor | FunctionType | BuiltinFunctionType | type):
