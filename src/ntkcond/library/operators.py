@@ -794,7 +794,8 @@ class _Network:
         rows = []
         for start in range(0, len(x), at_once):
             part = x[start : start + at_once]
-            gradients = settled(partial(self.differentiated, part, self.outputs))
+            of_part = partial(self.differentiated.with_outputs, part, self.outputs)
+            gradients = settled(of_part)[1]
             advance(len(part))
             by_output = zip(*gradients.values(), strict=True)
             rows.append(torch.stack([sum(g.squares() for g in one) for one in by_output], 1))
