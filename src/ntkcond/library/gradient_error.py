@@ -384,11 +384,11 @@ def _require_same(
 def require_apart(differentiated: Differentiated, x: Tensor, at_once: int, known: Tensor) -> None:
     """Raises UserError if an output depends on other samples: some are alone; and unless all
     operations keep samples apart, any two of a batch are apart in one of two runs. Or if the module
-    is another function than in its own type. known: the outputs of all."""
+    is another function than in its own type. known: the outputs of all, if at hand."""
     at_once = max(at_once, 2)
     for start in range(0, len(x), at_once):
         part = x[start : start + at_once]
-        outputs = known[start:][:at_once]
+        outputs = differentiated.outputs(part) if known is None else known[start:][:at_once]
         differentiated.run.hold_against(differentiated.given, part, outputs)
         advance(len(part))
         for some in _groups(part, differentiated.separable):

@@ -14,13 +14,16 @@
 
 import contextlib
 import copy
+import functools
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Size, Tensor, nn
 from torch.func import functional_call
@@ -31,6 +34,7 @@ from ntkcond.library.perturbation import reach_of
 from ntkcond.run.errors import UserError
 
 CLOSE = 4  # units of rounding that need no trial
+ATOMS = {FunctionType, BuiltinFunctionType, np.ufunc}
 MAPS, LISTS = {dict, OrderedDict}, {list, tuple, set, frozenset}
 PLAIN = {int, str, bytes, bool, NoneType, torch.dtype, torch.device, Size}
 AGREES = 0.58  # power of ε: rounding is far below it, a use of a weight that was not seen far above
@@ -204,29 +208,55 @@ def _state(module: nn.Module) -> list[Any]:
     """All that a run may change in a module, but for entries of tensors; equal to no other where it
     has objects of which that is not known."""
     parts = list(module.modules())
-    known = set(parts)
+    state = _State(parts)
     return [
-        [(key, _described(value, known)) for key, value in vars(part).items() if key != "_apply"]
+        [(key, state.of(value)) for key, value in vars(part).items() if key != "_apply"]
         for part in parts
     ]
 
 
-def _described(value: Any, parts: set[nn.Module]) -> Any:
-    """Equal only for the same objects in the same places, numbers of the same type and value."""
-    kind = type(value)
-    if kind in PLAIN:
-        return kind, value
-    if kind in MAPS:
-        return kind, [(key, _described(v, parts)) for key, v in value.items()] if value else ()
-    if kind in LISTS:
-        return kind, [_described(v, parts) for v in value]
-    if kind in (float, complex):
-        return kind, repr(value)
-    if isinstance(value, nn.Module):  # one in a plain list is no part: its state is not seen
-        return _Same(value) if value in parts else float("nan")
-    if isinstance(value, Tensor | FunctionType | BuiltinFunctionType | type):
-        return _Same(value)
-    return float("nan")
+class _State:
+    """What the attributes of a module's parts are. What `copy.deepcopy` leaves the same object is
+    only that; an object of Python classes is its attributes, where they are met first."""
+
+    def __init__(self, parts: Sequence[nn.Module]) -> None:
+        self.parts, self.met = set(parts), set[int]()
+
+    def of(self, value: Any) -> Any:
+        """Equal only for the same objects in the same places, and numbers of one type and value."""
+        kind = type(value)
+        if kind in PLAIN:
+            return kind, value
+        if kind in MAPS:
+            return kind, [(key, self.of(v)) for key, v in value.items()] if value else ()
+        if kind in LISTS:
+            return kind, [self.of(v) for v in value]
+        if kind in (float, complex) or isinstance(value, np.generic):
+            return kind, repr(value)
+        if isinstance(value, nn.Module):  # one in a plain list is no part: its state is not seen
+            return _Same(value) if value in self.parts else float("nan")
+        if kind in ATOMS or isinstance(value, Tensor | type | Enum):
+            return _Same(value)
+        if kind is MethodType:
+            return _Same(value.__func__), self.of(value.__self__)
+        if not _is_its_attributes(kind):
+            return float("nan")
+        if id(value) in self.met:
+            return _Same(value)
+        self.met.add(id(value))
+        return _Same(value), self.of(vars(value))
+
+
+class _Plain:
+    """An object that has nothing but attributes."""
+
+
+@functools.cache
+def _is_its_attributes(kind: type) -> bool:
+    """Whether an object of this class has nothing else, and is copied by them."""
+    words = "__basicsize__", "__dictoffset__", "__reduce_ex__", "__reduce__", "__getstate__"
+    same = all(getattr(kind, word) == getattr(_Plain, word) for word in words)
+    return same and not hasattr(kind, "__deepcopy__")
 
 
 class _Same:
