@@ -252,7 +252,7 @@ class _Plain:
 
 
 @functools.cache
-def _is_its_attributes(kind: type) -> bool:
+def _is_its_attributes(kind: Any) -> bool:
     """Whether an object of this class has nothing else, and is copied by them."""
     words = "__basicsize__", "__dictoffset__", "__reduce_ex__", "__reduce__", "__getstate__"
     same = all(getattr(kind, word) == getattr(_Plain, word) for word in words)
