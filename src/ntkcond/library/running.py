@@ -224,7 +224,7 @@ class _State:
 
     def of(self, value: Any) -> Any:
         """Equal only for the same objects in the same places, and numbers of one type and value."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind in PLAIN:
             return kind, value
         if kind in MAPS:
@@ -252,7 +252,7 @@ class _Plain:
 
 
 @functools.cache
-def _is_its_attributes(kind: Any) -> bool:
+def _is_its_attributes(kind: type) -> bool:
     """Whether an object of this class has nothing else, and is copied by them."""
     words = "__basicsize__", "__dictoffset__", "__reduce_ex__", "__reduce__", "__getstate__"
     same = all(getattr(kind, word) == getattr(_Plain, word) for word in words)
