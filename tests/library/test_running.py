@@ -3,6 +3,7 @@ modules as people have them, each with the right value or the true reason."""
 
 import math
 import warnings
+from collections import deque
 from fractions import Fraction
 
 import numpy as np
@@ -158,6 +159,31 @@ def test_modules_as_people_have_them_are_resolved(name):
     kernel = ntkcond.kernel(module, X)
     assert np.linalg.norm(kernel.matrix - J @ J.T) <= kernel.error + 1e-13 * np.trace(J @ J.T)
     assert kernel.kinks == 0 and ntkcond.condition_number(kernel).verdict == "resolved"
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.calls, self.recent, self.act = 0, deque(maxlen=2), torch.tanh
+
+
+@pytest.mark.parametrize("kept", ["number", "deque"])
+def test_each_run_begins_with_the_state_that_was_given(kept):
+    """Of an object of attributes, and of one that has others."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        counts = self.counts
+        before = counts.calls if kept == "number" else len(counts.recent)
+        counts.calls += 1
+        counts.recent.append(1)
+        return self.f(counts.act(x + before))
+
+    module = Calls(forward, f=mlp()).double()
+    module.counts = Counts()
+    if kept == "number":
+        module.counts.recent = []
+    J = gradients(module.f, X.tanh())
+    np.testing.assert_allclose(ntkcond.kernel(module, X).matrix, J @ J.T, rtol=1e-12)
+    assert not module.counts.calls
 
 
 def test_a_complex_weight_is_seen_where_the_first_samples_have_real_spectra():

@@ -381,7 +381,9 @@ def _require_same(
         )
 
 
-def require_apart(differentiated: Differentiated, x: Tensor, at_once: int, known: Tensor) -> None:
+def require_apart(
+    differentiated: Differentiated, x: Tensor, at_once: int, known: Tensor | None = None
+) -> None:
     """Raises UserError if an output depends on other samples: some are alone; and unless all
     operations keep samples apart, any two of a batch are apart in one of two runs. Or if the module
     is another function than in its own type. known: the outputs of all, if at hand."""
