@@ -150,7 +150,7 @@ class Jobs:
         """The jobs that an artefact's table takes, by the names of its SPEC. Raises UserError for a
         name that is none."""
         taken: dict[str, list[tuple[str, dict[str, str]]]] = {}
-        for option in SPECS[name].inputs:
+        for option in self.taken(name):
             rule, _, which = option.partition("/")
             step = STEPS.get(rule)
             if option == "artefacts":
@@ -170,11 +170,24 @@ class Jobs:
                 raise UserError(f"artefacts/{name}.py: SPEC.inputs: {option} needs SPEC.datasets")
         return taken
 
+    def taken(self, name: str) -> list[str]:
+        """The inputs of its SPEC; where it is of what a study keeps, without artefacts of other
+        data sets alone."""
+        every, own = list(SPECS[name].inputs), set[str]()
+        if "keep.datasets" in SPECS[name].settings.values():
+            own.update(self._kept_datasets(name))
+        of = {option: set(self.datasets_of(option)) for option in every if own and option in SPECS}
+        return [option for option in every if not of.get(option) or of[option] & own]
+
+    def _kept_datasets(self, name: str) -> list[str]:
+        """The data sets of all else that a study keeps."""
+        return self.datasets_of(*(kept for kept in self.config.keep or () if kept != name))
+
     def upstream(self, *names: str) -> list[str]:
         """These artefacts and those that they take, inputs first."""
         found = dict[str, None]()
         for name in names:
-            of_others = [option for option in SPECS[name].inputs if option in SPECS]
+            of_others = [option for option in self.taken(name) if option in SPECS]
             found |= dict.fromkeys([*self.upstream(*of_others), name])
         return list(found)
 
@@ -202,10 +215,10 @@ class Jobs:
 
     def _setting(self, name: str, path: str) -> object:
         """training.rate_for: that setting of the config; datasets.*.source: that of each data set
-        of the artefact; keep.datasets: the data sets of all else that a study keeps."""
+        of the artefact; keep.datasets: `_kept_datasets`."""
         every, _, key = path.rpartition(".")
         if path == "keep.datasets":
-            return self.datasets_of(*(kept for kept in self.config.keep or () if kept != name))
+            return self._kept_datasets(name)
         if every == "datasets.*":
             shown = self.config.figures[SPECS[name].datasets or ""]
             return {dataset: self.data(dataset).settings[key] for dataset in shown}

@@ -227,7 +227,7 @@ class Workflow:
             words = self.jobs.command_line(rule, job)
             files = dict(input.items())
             words += [f"--{key}={files[key]}" for key in (*OWN, "kernel") if key in files]
-            for option in SPECS[rule].inputs if rule in SPECS else ():
+            for option in self.jobs.taken(rule) if rule in SPECS else ():
                 paths = input.get(_key(option), [])
                 words += ["--input", option, *([paths] if isinstance(paths, str) else paths)]
             return words
