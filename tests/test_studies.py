@@ -124,6 +124,17 @@ def test_every_kept_file_comes_out_of_the_kept_tables_byte_for_byte(in_project, 
     assert compared
 
 
+@pytest.mark.parametrize("name", STUDIES)
+def test_claims_of_a_study_take_artefacts_of_its_own_data_alone(in_project, name):
+    study = Study(name)
+    own = set(study.jobs.datasets_of(*(kept for kept in study.keeps if kept != "claims")))
+    for artefact in study.jobs.upstream("claims"):
+        of = set(study.jobs.datasets_of(artefact))
+        assert not of or of & own, artefact
+    taken = study.jobs.inputs("claims")
+    assert "theory" in taken and ("fig3" in taken) == ("digits" in own or "fig3" in study.keeps)
+
+
 def test_what_is_kept_is_named_with_its_state(in_project):
     """And nothing was edited since."""
     for name in STUDIES:
