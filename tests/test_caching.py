@@ -483,7 +483,7 @@ CHANGES: dict[str, list] = {
             (
                 (
                     "library/of_module", "library/of_function", "library/inputs",
-                    "library/kernel", "library/closest",
+                    "library/kernel", "library/closest", "library/given", "library/matrices",
                     "library/running", "library/gradient_error", "library/operations",
                     "library/perturbation", "library/differentiated",
                     "library/backward_rules", "library/per_sample_gradients", "networks/modules",

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from ntkcond.library.kernel import Kernel
-from ntkcond.library.of_module import as_kernel, matrix_of
+from ntkcond.library.matrices import as_kernel, matrix_of
 from ntkcond.run.errors import UserError
 
 

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from ntkcond.library.inputs import with_hints
 from ntkcond.library.kernel import Kernel
-from ntkcond.library.of_module import as_kernel, bound_of, condition_number, unit_of
+from ntkcond.library.matrices import as_kernel, bound_of, unit_of
+from ntkcond.library.of_module import condition_number
 from ntkcond.library.plots import plot_eigenvalues
 from ntkcond.ntk.eigenvalues import SINGULAR, Spectrum
 from ntkcond.ntk.labels import alignment_parts

@@ -6,12 +6,9 @@ by one backward pass together, where the operations that take a weight have a ru
 """
 
 import math
-import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from fnmatch import fnmatchcase
 from importlib.metadata import version
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -19,6 +16,7 @@ from torch import Tensor, nn
 
 from ntkcond.datasets.duplicates import first_of_each
 from ntkcond.library.differentiated import ByName, Differentiated, of_rows, settled
+from ntkcond.library.given import given, output_positions
 from ntkcond.library.gradient_error import (
     FEW,
     FEW_NUMBERS,
@@ -31,31 +29,24 @@ from ntkcond.library.gradient_error import (
     require_repeatable,
 )
 from ntkcond.library.inputs import (
-    INNER,
     Choice,
     Output,
     Samples,
     Wrapped,
-    array_of,
-    arrays_of,
-    is_nested,
-    joined,
     outer_names,
     with_hints,
 )
 from ntkcond.library.kernel import UNCERTIFIED, Kernel
-from ntkcond.library.of_function import OfFunction
+from ntkcond.library.matrices import as_kernel, bound_of, entries_of, remember
 from ntkcond.library.per_sample_gradients import of_all_outputs, put, room_for
 from ntkcond.ntk.eigenvalues import FULL_SPECTRUM_UP_TO, Spectrum, spectrum
-from ntkcond.ntk.rounding import ESTIMATED, PROVED, Bound, KernelError
+from ntkcond.ntk.rounding import ESTIMATED, Bound, KernelError
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import advance, bar, expect
 
 HOST = ("cpu",)  # kinds of device
 SAFETY = 4.0  # of what random errors change
 SAME_WAY = 16  # terms that are added up as one, where all round the same way
-SETS = ("x", 2), ("x2", 1)  # names of sets of samples, and how many each must have
-_ERRORS: dict[int, float] = {}  # of matrices that `kernel` gave, by their id, while they are there
 
 
 @overload
@@ -143,7 +134,7 @@ def condition_number(
     ):  # fmt: skip
         raise UserError("with a given NTK, pass neither samples nor options of `kernel`")
     else:
-        made = module if isinstance(module, Kernel | Tensor) else _entries(module)
+        made = module if isinstance(module, Kernel | Tensor) else entries_of(module)
         ntk = as_kernel(made, error)
     if not math.isfinite(ntk.error):
         raise UserError(
@@ -167,99 +158,6 @@ def _on_its_device(given: np.ndarray | Tensor, matrix: np.ndarray) -> np.ndarray
     if large and isinstance(given, Tensor) and given.device.type not in HOST:
         return given.detach().to(torch.float64)
     return matrix
-
-
-def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kernel[np.ndarray]:
-    """A kernel with a certificate and a matrix of float64 NumPy. error: of a given matrix, to which
-    that of rounding its entries to their type is added."""
-    error = bound_of(error)
-    if not isinstance(kernel, Kernel | Tensor):
-        kernel = _entries(kernel)
-    matrix = matrix_of(kernel, error)
-    if not isinstance(kernel, Kernel):
-        own, rounding = _ERRORS.get(id(kernel)), _rounding_of_entries(kernel, matrix)
-        grade = PROVED if own is None else ESTIMATED
-        return Kernel(matrix, rounding + (own or 0.0), len(matrix), (), (), grade=grade)
-    if kernel.grade == UNCERTIFIED:
-        raise UserError(
-            "this kernel was computed with certify=False: nothing is known of its error. Leave"
-            " that out, or pass kernel.matrix with an error= of your own"
-        )
-    return cast(Kernel[np.ndarray], replace(kernel, matrix=matrix))
-
-
-def bound_of(error: Any) -> float:
-    """Raises UserError for what is no bound on the norm of an error."""
-    try:
-        bound = float(error)
-    except (TypeError, ValueError):
-        bound = math.nan
-    if not bound >= 0:
-        raise UserError(f"error={error}: a bound on the norm of an error is a number, 0 or above")
-    return bound
-
-
-def _rounding_of_entries(given: np.ndarray | Tensor, matrix: np.ndarray) -> float:
-    """A bound on the Frobenius norm of what rounding K's entries to their type changed: each by u
-    of it, and below the normal numbers by half the smallest. ‖K‖_F is at most tr K, and the trace
-    that is computed is within (u + n 2⁻⁵²) tr K and n of the smallest."""
-    if given.dtype in (np.float64, torch.float64):
-        return 0.0
-    double, n = np.finfo(np.float64), len(matrix)
-    unit, tiny = unit_of(given), float(double.smallest_subnormal) / 2
-    if isinstance(given, Tensor) and given.is_floating_point():
-        known = torch.finfo(given.dtype)
-        tiny = max(tiny, known.smallest_normal * known.eps / 2)
-    elif not isinstance(given, Tensor) and given.dtype.kind == "f":
-        tiny = max(tiny, float(np.finfo(given.dtype).smallest_subnormal) / 2)
-    trace = float(np.trace(matrix))
-    return unit * (1 + 4 * unit + n * float(double.eps)) * trace + 2 * n * tiny
-
-
-def unit_of(given: np.ndarray | Tensor) -> float:
-    """The unit of rounding of its entries, that of float64 at least."""
-    unit = float(np.finfo(np.float64).eps) / 2
-    if isinstance(given, Tensor):
-        return max(unit, torch.finfo(given.dtype).eps / 2) if given.is_floating_point() else unit
-    kind = np.asarray(given).dtype
-    return max(unit, float(np.finfo(kind).eps) / 2) if kind.kind == "f" else unit
-
-
-def matrix_of(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> np.ndarray:
-    """(n, n) float64. error: by how much its diagonal may be below zero."""
-    if isinstance(kernel, Kernel) and kernel.two_sets:
-        raise UserError("this kernel is of two sets of samples: one of a single set is needed")
-    entries = _entries(kernel.matrix if isinstance(kernel, Kernel) else kernel)
-    if entries.dtype.kind not in "fiu":
-        raise UserError(
-            f"an NTK is a matrix of real numbers, not of {entries.dtype}. Of a network:"
-            " ntkcond.kernel(module, x) gives it"
-        )
-    matrix = entries.astype(np.float64, copy=False)
-    if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
-        raise UserError(f"an NTK is an (n, n) matrix, not one of shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        raise UserError("the matrix has entries that are NaN or infinite")
-    if (matrix.diagonal() < -error).any():
-        raise UserError("the matrix is no NTK: it has a squared norm below zero on its diagonal")
-    if not np.array_equal(matrix, matrix.T):
-        raise UserError("the matrix is not symmetric: give (K + K.T) / 2 if rounding made it so")
-    return matrix
-
-
-def _entries(matrix: np.ndarray | Tensor) -> np.ndarray:
-    if isinstance(matrix, Tensor):
-        if matrix.layout != torch.strided:
-            raise UserError("the matrix is sparse: give matrix.to_dense()")
-        matrix = matrix.detach().cpu()
-        known_to_numpy = not matrix.is_floating_point() or matrix.dtype == torch.float32
-        return (matrix if known_to_numpy else matrix.double()).numpy()
-    if isinstance(matrix, np.ma.MaskedArray):
-        raise UserError("the matrix has a mask: give the NTK of the samples that are to count")
-    try:
-        return np.asarray(matrix)
-    except ValueError as error:  # rows of several lengths
-        raise UserError(f"an NTK is an (n, n) matrix of real numbers: {error}") from error
 
 
 @overload
@@ -419,8 +317,7 @@ def kernel(
         error, kinks, grade = ntk.error(errors), int(errors.kinks.sum()), ESTIMATED
     result = matrix if as_tensor else matrix.cpu().numpy()
     if errors is not None:
-        _ERRORS[id(result)] = error
-        weakref.finalize(result, _ERRORS.pop, id(result), None)
+        remember(result, error)
     two_sets = x2 is not None
     made = {
         "module": word, "samples": " and ".join(str(len(s)) for s in samples),
@@ -428,19 +325,6 @@ def kernel(
         "ntkcond": version("ntkcond"),
     }  # fmt: skip
     return Kernel(result, error, rank, layerwise, by_jacobian, kinks, grade, two_sets, made)
-
-
-def as_module(module: nn.Module | Callable[..., Tensor], params: Any) -> nn.Module:
-    if isinstance(module, nn.Module):
-        if params is not None:
-            raise UserError("params are of a function; a module has its own: leave them out")
-        return module
-    if not callable(module):
-        kind = type(module).__name__
-        raise UserError(f"an NTK is that of a torch.nn.Module or of a function, not of a {kind}")
-    if params is None:
-        raise UserError("the NTK of a function f(params, sample) needs params=")
-    return OfFunction(module, params)
 
 
 def _rank_bound(
@@ -474,120 +358,6 @@ def _require_finite(matrix: Tensor, outputs: int, two_sets: bool) -> None:
             )
     if not good.all():
         raise UserError("the NTK has entries that are NaN or infinite: its gradients are too large")
-
-
-def chosen_parameters(module: nn.Module, wanted: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of the parameters; refuses those that have no real gradient."""
-    named = dict(module.named_parameters())
-    first = {id(p): name for name, p in named.items()}
-    every = [(name, first[id(p)]) for name, p in module.named_parameters(remove_duplicate=False)]
-    for name, p in named.items():
-        if nn.parameter.is_lazy(p):
-            raise UserError(f"{name} has no shape yet: call the module on a sample first")
-        if p.is_complex():
-            raise UserError(f"{name} is complex: only real parameters have an NTK here")
-    if wanted is None:
-        names = tuple(name for name, p in named.items() if p.requires_grad)
-        if not names:
-            raise UserError("no parameter of the module requires a gradient: name some")
-    else:
-        words = [wanted] if isinstance(wanted, str) else list(wanted)
-        for word in words:
-            if not any(_is_within(name, word) for name, _ in every):
-                raise UserError(f"the module has no parameter {word!r}. It has {', '.join(named)}")
-        chosen = {owner for name, owner in every if any(_is_within(name, word) for word in words)}
-        names = tuple(name for name in named if name in chosen)
-        if not names:
-            raise UserError("parameters is empty: name some, or leave it out for all")
-    for name in names:
-        if not named[name].is_floating_point():
-            raise UserError(f"{name} has whole numbers: a gradient needs real ones")
-    return names
-
-
-def _is_within(name: str, word: str) -> bool:
-    return name == word or name.startswith(word + ".") or fnmatchcase(name, word)
-
-
-def refuse_training(module: nn.Module) -> None:
-    for name, part in module.named_modules():
-        kind = type(part).__name__
-        if isinstance(part, nn.modules.batchnorm._BatchNorm) and (
-            part.training or part.running_mean is None
-        ):
-            raise UserError(
-                f"{name or 'the module'} ({kind}) uses the statistics of the batch, so that samples"
-                " depend on each other: call module.eval()"
-                + ("" if part.running_mean is not None else ", with track_running_stats=True")
-            )
-        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse:
-            raise UserError(
-                f"{name or 'the module'} ({kind}) has sparse gradients: build it with sparse=False"
-            )
-        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.scale_grad_by_freq:
-            raise UserError(
-                f"{name or 'the module'} ({kind}) divides gradients by how often a token is in the"
-                " batch, so that samples depend on each other: build it with"
-                " scale_grad_by_freq=False"
-            )
-        if isinstance(part, nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
-            raise UserError(
-                f"{name or 'the module'} ({kind}) is on, so that the output is random: call"
-                " module.eval()"
-            )
-
-
-def given(
-    module: nn.Module | Callable[..., Tensor], sets: Sequence[Samples], choice: Choice
-) -> tuple[nn.Module, tuple[str, ...], list[Tensor], int | str | None]:
-    """A module, the names of its chosen parameters, samples as rows of a tensor, one set or two,
-    and the output: from what `kernel` takes. Raises UserError for what it does not."""
-    output, dtype = choice.output, choice.dtype
-    module = as_module(module, choice.params)
-    names = chosen_parameters(module, choice.parameters)
-    refuse_training(module)
-    device = next(p.device for name, p in module.named_parameters() if name in names)
-    if device.type == "meta":
-        raise UserError(
-            "the module is on the meta device, which has no numbers: module.to_empty(device='cpu')"
-            " and load its weights"
-        )
-    if dtype not in (torch.float64, torch.float32):
-        raise UserError(f"dtype={dtype}: an NTK is computed in torch.float64 or torch.float32")
-    if torch.is_autocast_enabled(device.type):
-        raise UserError("autocast lowers the precision by parts: call outside of it, with dtype=")
-    select = output if callable(output) else None
-    which = None if callable(output) else output
-    if not any(map(is_nested, sets)):
-        arrays = [array_of(x, device, dtype, *name) for x, name in zip(sets, SETS, strict=False)]
-        first, last = arrays[0], arrays[-1]
-        if first.shape[1:] != last.shape[1:] or first.dtype != last.dtype:
-            shapes = " and ".join(f"{tuple(s.shape)} of {s.dtype}" for s in arrays)
-            raise UserError(f"x and x2 must be samples of one shape and type, not {shapes}")
-        if select is None:
-            return module, names, arrays, which
-        return Wrapped(module, select), tuple(INNER + name for name in names), arrays, which
-    nested = [arrays_of(x, device, dtype, *name) for x, name in zip(sets, SETS, strict=False)]
-    inputs = nested[0][0] if len(nested) == 1 else joined(nested[0][0], nested[1][0])
-    numbers = torch.arange(sum(n for _, n in nested), device=device)
-    rows = list(numbers.split([n for _, n in nested]))
-    return Wrapped(module, select, inputs), tuple(INNER + name for name in names), rows, which
-
-
-def output_positions(wanted: int | str | None, count: int) -> range:
-    """Positions of the outputs that `kernel`'s `output` names."""
-    if wanted in ("trace", "all"):
-        return range(count)
-    if wanted is None and count > 1:
-        raise UserError(
-            f"the module has {count} outputs: say which, such as output=0, or output='trace' for"
-            " the sum of their NTKs, or output='all' for one NTK of all"
-        )
-    position = 0 if wanted is None else wanted
-    is_integer = isinstance(position, int | np.integer) and not isinstance(position, bool)
-    if not is_integer or int(position) not in range(count):
-        raise UserError(f"output={wanted!r}: it must be 0 to {count - 1}, 'trace' or 'all'")
-    return range(int(position), int(position) + 1)
 
 
 class _Computed:

@@ -27,9 +27,9 @@ from torch.func import jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ntkcond.library.differentiated import Differentiated, settled
+from ntkcond.library.given import given, output_positions
 from ntkcond.library.gradient_error import FEW, require_apart
 from ntkcond.library.inputs import Choice, Output, Samples, with_hints
-from ntkcond.library.of_module import given, output_positions
 from ntkcond.library.running import AGREES
 from ntkcond.run.errors import UserError
 from ntkcond.run.progress import advance, bar, expect

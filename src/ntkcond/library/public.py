@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ntkcond.library.inputs import with_hints
 from ntkcond.library.kernel import Kernel
-from ntkcond.library.of_module import bound_of, matrix_of
+from ntkcond.library.matrices import bound_of, matrix_of
 from ntkcond.networks.mlp import MLP
 from ntkcond.ntk import eigenvalues, infinite_width
 from ntkcond.ntk.eigenvalues import Extremes
