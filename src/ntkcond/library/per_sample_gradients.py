@@ -262,7 +262,8 @@ class Embedded(NamedTuple):
     @property
     def passing(self) -> int:
         """Entries of a sample while it is multiplied."""
-        return 0 if self.pays_with(self) else 2 * self.table * self.b.shape[2]
+        gathered = 2 * self.b[0].numel()
+        return gathered if self.pays_with(self) else gathered + 2 * self.table * self.b.shape[2]
 
     def compact(self) -> "Gradients":
         return self
