@@ -162,28 +162,62 @@ def test_modules_as_people_have_them_are_resolved(name):
 
 
 class Counts:
+    """calls: what a run changes; itself within itself, which a description must not follow."""
+
+    def __init__(self, calls: object) -> None:
+        self.calls, self.act, self.parent = calls, torch.tanh, {}
+        self.parent["parent"] = self.parent
+
+
+class Slotted:
+    __slots__ = ("__dict__", "n")
+
     def __init__(self) -> None:
-        self.calls, self.recent, self.act = 0, deque(maxlen=2), torch.tanh
+        self.n = 0
+
+    def __len__(self) -> int:
+        return self.n
 
 
-@pytest.mark.parametrize("kept", ["number", "deque"])
+def one_more(calls: object) -> None:
+    if isinstance(calls, Slotted):
+        calls.n += 1
+    elif isinstance(calls, nn.Parameter):
+        calls.data = torch.zeros(len(calls) + 1)
+    else:
+        calls.append(1)
+
+
+KEPT = {"list": list, "deque": deque, "slots": Slotted, "weights": lambda: nn.Parameter(X[:0, 0])}
+
+
+@pytest.mark.parametrize("kept", KEPT)
 def test_each_run_begins_with_the_state_that_was_given(kept):
-    """Of an object of attributes, and of one that has others."""
+    """Of an object of attributes, and of those that have others."""
 
     def forward(self, x: Tensor) -> Tensor:
-        counts = self.counts
-        before = counts.calls if kept == "number" else len(counts.recent)
-        counts.calls += 1
-        counts.recent.append(1)
-        return self.f(counts.act(x + before))
+        before = len(self.counts.calls)
+        one_more(self.counts.calls)
+        return self.f(self.counts.act(x + before))
 
     module = Calls(forward, f=mlp()).double()
-    module.counts = Counts()
-    if kept == "number":
-        module.counts.recent = []
+    module.counts = Counts(KEPT[kept]())
     J = gradients(module.f, X.tanh())
     np.testing.assert_allclose(ntkcond.kernel(module, X).matrix, J @ J.T, rtol=1e-12)
-    assert not module.counts.calls
+    assert not len(module.counts.calls)
+
+
+@pytest.mark.parametrize("certify", [False, True])
+@pytest.mark.parametrize(("sizes", "memory"), [((10, 6), 2e9), ((60,), 3e4), ((60,), 6e4)])
+def test_what_only_large_batches_show_is_refused(sizes, memory, certify):
+    """Also where the matrix and its checks run in batches of other sizes."""
+    module = Calls(
+        lambda s, x: s.g(s.f(x - x.mean(0) if len(x) > 8 else x).tanh()),
+        f=nn.Linear(4, 8), g=nn.Linear(8, 1),
+    ).double()  # fmt: skip
+    sets = torch.randn(sum(sizes), 4, dtype=torch.float64).split(sizes)
+    with pytest.raises(UserError, match="depends on the other"):
+        ntkcond.kernel(module, *sets, memory=memory, certify=certify)
 
 
 def test_a_complex_weight_is_seen_where_the_first_samples_have_real_spectra():

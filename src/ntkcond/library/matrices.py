@@ -30,7 +30,7 @@ def as_kernel(kernel: Kernel | np.ndarray | Tensor, error: float = 0.0) -> Kerne
         kernel = entries_of(kernel)
     matrix = matrix_of(kernel, error)
     if not isinstance(kernel, Kernel):
-        own, rounding = _ERRORS.get(id(kernel)), _rounding_ofentries_of(kernel, matrix)
+        own, rounding = _ERRORS.get(id(kernel)), _rounding_of_entries(kernel, matrix)
         grade = PROVED if own is None else ESTIMATED
         return Kernel(matrix, rounding + (own or 0.0), len(matrix), (), (), grade=grade)
     if kernel.grade == UNCERTIFIED:
@@ -52,7 +52,7 @@ def bound_of(error: Any) -> float:
     return bound
 
 
-def _rounding_ofentries_of(given: np.ndarray | Tensor, matrix: np.ndarray) -> float:
+def _rounding_of_entries(given: np.ndarray | Tensor, matrix: np.ndarray) -> float:
     """A bound on the Frobenius norm of what rounding K's entries to their type changed: each by u
     of it, and below the normal numbers by half the smallest. ‖K‖_F is at most tr K, and the trace
     that is computed is within (u + n 2⁻⁵²) tr K and n of the smallest."""

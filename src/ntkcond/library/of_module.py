@@ -376,9 +376,9 @@ class _Computed:
         self.whole, self.memory = whole, memory
         self.all = torch.cat(samples)
 
-    def matrix(self, known: Recorded | None = None) -> tuple[Tensor, Tensor]:
-        """(n k, n k), symmetric, or (n₁ k, n₂ k); and the outputs of all samples. known: of these,
-        if at hand.
+    def matrix(self, known: Recorded | None = None) -> tuple[Tensor, Tensor | None]:
+        """(n k, n k), symmetric, or (n₁ k, n₂ k); and the outputs of all samples, if they were in
+        one batch. known: of these, if at hand.
         Raises UserError for the first sample with a gradient that is not finite."""
         at_once, rows_kept = self.differentiated.samples_at_once(
             len(self.outputs), self.memory, len(self.all)
@@ -441,7 +441,7 @@ class _Computed:
 
         for number in blocks:
             fill(number)
-        every = torch.cat([f for _, f in sorted(outputs.items())])
+        every = next(iter(outputs.values())) if len(outputs) == 1 else None
         flat = matrix.reshape(len(first) * k, -1)
         _require_finite(flat.tril() if symmetric else flat, k, not symmetric)
         if symmetric:

@@ -235,18 +235,21 @@ class Embedded(NamedTuple):
 
     def squares(self) -> Tensor:
         """Squared norms, (n,)."""
-        return (self._gathered()[0] ** 2).sum((1, 2))
+        _, samples, sums = self._summed()
+        return sums.new_zeros(len(self.b)).index_add_(0, samples, (sums**2).sum(1))
 
     def sizes(self) -> Sizes:
         size = self.squares().sqrt()
         return Sizes(size, self.b.norm(dim=2).sum(1), size)
 
-    def _gathered(self) -> tuple[Tensor, Tensor]:
-        """With all of a row of the table at its first position: added up before it is multiplied,
-        since positions may cancel. And where these are, (n, t)."""
-        same = self.taken[:, :, None] == self.taken[:, None]
-        first = ~same.tril(-1).any(2)
-        return (same.to(self.b) @ self.b) * first[..., None], first
+    def _summed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """For each row of the table and each sample that takes it, in this order: both, and the sum
+        of its b, since positions may cancel."""
+        n = len(self.b)
+        sample = torch.arange(n, device=self.b.device)[:, None]
+        pairs, place = (self.taken * n + sample).flatten().unique(return_inverse=True)
+        sums = self.b.new_zeros(len(pairs), self.b.shape[2])
+        return pairs // n, pairs % n, sums.index_add_(0, place, self.b.flatten(0, 1))
 
     def apart(self, other: "Gradients") -> Tensor:
         """Squared norms of the differences from others of the same samples, (n,)."""
@@ -288,12 +291,10 @@ class Embedded(NamedTuple):
     def _by_row(self) -> dict[int, tuple[Tensor, Tensor]]:
         """For each row of the table that any sample takes: these samples, each once, and the sums
         of their b."""
-        b, first = self._gathered()
-        rows, order = self.taken[first].sort(stable=True)
-        samples = first.nonzero()[order, 0]
+        rows, samples, sums = self._summed()
         taken, counts = rows.unique_consecutive(return_counts=True)
         sizes = counts.tolist()
-        parts = zip(samples.split(sizes), b[first][order].split(sizes), strict=True)
+        parts = zip(samples.split(sizes), sums.split(sizes), strict=True)
         return dict(zip(taken.tolist(), parts, strict=True))
 
     def pays_with(self, other: "Embedded") -> bool:

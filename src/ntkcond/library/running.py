@@ -145,7 +145,7 @@ class Running:
     def _as_given(self) -> nn.Module:
         """The module with its own structure and attributes, and the same tensors: the copy of the
         last run if it is seen to be as it was."""
-        if self._fresh is None or _state(self._fresh[0]) != self._fresh[1]:
+        if self._fresh is None or not _is_as(*self._fresh):
             shared: dict[int, Any] = {id(p): p for p in self.module.parameters()}
             with _Sharing():
                 module = copy.deepcopy(self.module, shared)
@@ -204,15 +204,25 @@ def _apply(part: nn.Module, convert: Callable[[Tensor], Tensor], recurse: bool =
     return part
 
 
+def _is_as(module: nn.Module, state: list[Any]) -> bool:
+    try:
+        return bool(_state(module) == state)
+    except Exception:  # of keys that do not compare
+        return False
+
+
 def _state(module: nn.Module) -> list[Any]:
     """All that a run may change in a module, but for entries of tensors; equal to no other where it
     has objects of which that is not known."""
     parts = list(module.modules())
     state = _State(parts)
-    return [
-        [(key, state.of(value)) for key, value in vars(part).items() if key != "_apply"]
-        for part in parts
-    ]
+    try:
+        return [
+            [(key, state.of(value)) for key, value in vars(part).items() if key != "_apply"]
+            for part in parts
+        ]
+    except Exception:  # a user's object may raise anything
+        return [float("nan")]
 
 
 class _State:
@@ -221,20 +231,27 @@ class _State:
 
     def __init__(self, parts: Sequence[nn.Module]) -> None:
         self.parts, self.met = set(parts), set[int]()
+        self.weights = {id(p) for part in parts for p in part._parameters.values()}
 
     def of(self, value: Any) -> Any:
         """Equal only for the same objects in the same places, and numbers of one type and value."""
         kind: Any = type(value)
         if kind in PLAIN:
             return kind, value
+        if kind in MAPS or kind in LISTS:
+            if id(value) in self.met:
+                return _Same(value)
+            self.met.add(id(value))
         if kind in MAPS:
             return kind, [(key, self.of(v)) for key, v in value.items()] if value else ()
         if kind in LISTS:
             return kind, [self.of(v) for v in value]
-        if kind in (float, complex) or isinstance(value, np.generic):
+        if kind in (float, complex) or (issubclass(kind, np.number) and kind.__module__ == "numpy"):
             return kind, repr(value)
         if isinstance(value, nn.Module):  # one in a plain list is no part: its state is not seen
             return _Same(value) if value in self.parts else float("nan")
+        if isinstance(value, nn.Parameter) and id(value) not in self.weights:
+            return float("nan")  # of an object: it is copied, and may be changed in place
         if kind in ATOMS or isinstance(value, Tensor | type | Enum):
             return _Same(value)
         if kind is MethodType:
@@ -254,8 +271,9 @@ class _Plain:
 @functools.cache
 def _is_its_attributes(kind: type) -> bool:
     """Whether an object of this class has nothing else, and is copied by them."""
-    words = "__basicsize__", "__dictoffset__", "__reduce_ex__", "__reduce__", "__getstate__"
-    same = all(getattr(kind, word) == getattr(_Plain, word) for word in words)
+    sizes = "__basicsize__", "__dictoffset__", "__weakrefoffset__"
+    ways = "__reduce_ex__", "__reduce__", "__getstate__"
+    same = all(getattr(kind, word) == getattr(_Plain, word) for word in (*sizes, *ways))
     return same and not hasattr(kind, "__deepcopy__")
 
 
