@@ -12,13 +12,14 @@ class Spec:
     `table` gets each by this name: other artefacts, as data frames; `sweep/…`, `spectrum`,
     `closest_pair`, `variant`, `architecture`, `descent`, `speed`, `sgd`: the paths of these jobs'
     files, for the data sets of `datasets`. `artefacts`: the records of all artefacts that have
-    costs. settings: the config's settings that `table` gets, by their place there:
-    training.rate_for; datasets.*.source: of each of its data sets; keep.datasets: those of all
-    else that a study keeps, and of `inputs` only what has some of them. datasets: the entry of the
-    config's `figures` that lists the artefact's data sets. about: experiment or training: all of
-    these settings are kept in the provenance. files: suffixes; `draw` makes .pdf and .png,
-    `markdown` .md, `html` .html. reported: which of them the report shows. default: whether
-    `snakemake` builds it without a target; costs: whether it is in the table of costs."""
+    costs; in a study, of those that it keeps and what they take. settings: the config's settings
+    that `table` gets, by their place there: training.rate_for; datasets.*.source: of each of its
+    data sets; keep.datasets: those of all else that a study keeps, and of `inputs` only what has
+    some of them. datasets: the entry of the config's `figures` that lists the artefact's data sets.
+    about: experiment or training: all of these settings are kept in the provenance. files:
+    suffixes; `draw` makes .pdf and .png, `markdown` .md, `html` .html. reported: which of them the
+    report shows. default: whether `snakemake` builds it without a target; costs: whether it is in
+    the table of costs."""
 
     title: str
     section: str

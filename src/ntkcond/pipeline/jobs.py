@@ -154,7 +154,8 @@ class Jobs:
             rule, _, which = option.partition("/")
             step = STEPS.get(rule)
             if option == "artefacts":
-                taken[option] = [(other, {}) for other, spec in SPECS.items() if spec.costs]
+                kept = self.upstream(*(one for one in self.config.keep or SPECS if one != name))
+                taken[option] = [(one, {}) for one in SPECS if one in kept and SPECS[one].costs]
             elif option in SPECS:
                 taken[option] = [(option, {})]
             elif not (step and step.jobs) or (step.lists and which not in step.lists):
@@ -180,8 +181,9 @@ class Jobs:
         return [option for option in every if not of.get(option) or of[option] & own]
 
     def _kept_datasets(self, name: str) -> list[str]:
-        """The data sets of all else that a study keeps."""
-        return self.datasets_of(*(kept for kept in self.config.keep or () if kept != name))
+        """The data sets of all else that a study keeps; costs have none of their own."""
+        others = (kept for kept in self.config.keep or () if kept != name)
+        return self.datasets_of(*(one for one in others if "artefacts" not in SPECS[one].inputs))
 
     def upstream(self, *names: str) -> list[str]:
         """These artefacts and those that they take, inputs first."""
