@@ -3,6 +3,18 @@
 A library (`condition_number` and the names beside it) and the workflow that reproduces the paper.
 """
 
+import _signal as signal  # signal itself is Python code, which takes a moment to load
+import sys
+
+# python -m is loading a step, as the first of which this file runs. Ctrl-C meanwhile, torch half
+# imported, ends it without a traceback. ntkcond.settings.command sees to it afterwards.
+if (
+    getattr(sys, "argv", [])[:1] == ["-m"]
+    and any("ntkcond.steps." in word for word in sys.orig_argv)
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import importlib
 
 # Loaded when first used: the Snakefile imports modules of this package at every start. Written as
