@@ -232,14 +232,18 @@ def one_layer() -> pd.DataFrame:
 def verdicts_of_studies() -> pd.DataFrame:
     """Where those of a study that is up to date differ from those of the default config."""
     states = (ROOT / "studies/README.md").read_text("utf-8")
-    files = {"default config": f"{DEFAULT}/claims"}
+    overall = kept(f"{DEFAULT}/claims").drop_duplicates("id").set_index("id").overall
+    others: dict[str, dict[str, list[str]]] = {claim: {} for claim in overall.index}
     for study in re.findall(r"^\| (\w+) \| claims \| fresh \|", states, re.M):
-        files[f"`{study}`"] = f"studies/{study}/claims"
-    overall = pd.DataFrame(
-        {name: kept(f).drop_duplicates("id").set_index("id").overall for name, f in files.items()}
-    ).replace(UNTESTED, np.nan)
-    differ = overall[overall.nunique(axis=1) > 1].fillna("–")
-    return differ.set_index("`" + differ.index + "`").reset_index(names="claim")
+        verdicts = kept(f"studies/{study}/claims").drop_duplicates("id").set_index("id").overall
+        for claim, verdict in verdicts.items():
+            if verdict not in (UNTESTED, overall[claim]):
+                others[claim].setdefault(verdict, []).append(f"`{study}`")
+    return table("claim|default config|elsewhere", (
+        [f"`{claim}`", overall[claim], "; ".join(f"{', '.join(v)}: {k}" for k, v in found.items())]
+        for claim, found in others.items()
+        if found
+    ))  # fmt: skip
 
 
 def table_1() -> pd.DataFrame:
@@ -320,21 +324,6 @@ def predictors() -> pd.DataFrame:
             ])  # fmt: skip
     return table("|all: activation|κ|κ, given it|label complexity, given it|ReLU: κ"
                  "|label complexity|width|linear: κ", lines)  # fmt: skip
-
-
-def decided() -> pd.DataFrame:
-    """In how many cases (data sets and losses) ρ is decided."""
-    shown = pd.concat([kept(path).query("shown") for path in PREDICTORS])
-    which = (("all", "rho"), ("all", "given_activation"), ("relu", "rho"), ("relu", "given_size"))
-
-    def cell(measure: str, group: str, name: str) -> str:
-        rows = shown[(shown.group == group) & (shown.measure == measure)].dropna(subset=name)
-        return f"{rows[f'{name}_decided'].sum()} of {len(rows)}" if len(rows) else "–"
-
-    return table("|all|given the activation|ReLU networks|of given depth and width", (
-        [TITLES[measure], *(cell(measure, *column) for column in which)]
-        for measure in ("kappa", "label_complexity", "width")
-    ))  # fmt: skip
 
 
 # Time and memory

@@ -57,7 +57,6 @@ def test_the_lines_that_a_page_shows_run_as_they_stand(page):
 
 PAGE = (ROOT / "docs/answers.md").read_text("utf-8")
 ANSWERS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
-ANSWERS.pop("`import torchvision` fails")
 
 
 @pytest.mark.parametrize("question", ANSWERS)
