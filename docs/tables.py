@@ -22,6 +22,7 @@ from ntkcond.steps.spectrum import makes_kernels
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = "tests/reference/default"
+EDGES = {"lowest": " (lowest tried)", "highest": " (highest tried)"}
 PREDICTORS = (f"{DEFAULT}/fig_predictors", "studies/small/fig_predictors")
 SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 TITLES = {
@@ -248,7 +249,7 @@ def verdicts_of_studies() -> pd.DataFrame:
 
 def table_1() -> pd.DataFrame:
     return table("L|rate|epochs|test accuracy (%)|paper (%)", (
-        [one.depth, f"{one.learning_rate:g}", f"{one.last_epoch_mean:g}",
+        [one.depth, f"{one.learning_rate:g}{EDGES.get(one.at_edge, '')}", f"{one.last_epoch_mean:g}",
          f"{one.test_accuracy_percent_mean:.2f} ± {one.test_accuracy_percent_std:.2f}",
          f"{one.paper_test_accuracy_percent:.2f}"]
         for one in kept("studies/table_1/table_generalization").itertuples()
@@ -269,8 +270,7 @@ def epochs_to_losses(numbers: pd.DataFrame) -> pd.DataFrame:
     numbers, lines = numbers.query("rate_for == 'depth'"), []
     for dataset, rows in numbers.groupby("dataset", sort=False):
         best = rows.drop_duplicates("depth").fillna({"at_edge": ""})
-        edges = {"lowest": " (lowest tried)", "highest": " (highest tried)"}
-        rates = [f"{one.learning_rate:g}{edges.get(one.at_edge, '')}" for one in best.itertuples()]
+        rates = [f"{one.learning_rate:g}{EDGES.get(one.at_edge, '')}" for one in best.itertuples()]
         lines.append([f"{TITLES[dataset]}, rate", "", *rates])
         for loss in (1, 0.1, 0.01, 0.001):
             cells = [

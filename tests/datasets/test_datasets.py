@@ -95,7 +95,7 @@ X = np.arange(12, dtype=np.float64).reshape(4, 3)
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
-def test_own_samples_are_read_from_each_kind_of_file(tmp_path, kind):
+def test_own_samples_are_read_from_each_kind_of_file(tmp_path, kind, caplog):
     path = tmp_path / f"mine.{kind}"
     labels = np.array([0, 1, 0, 1])
     if kind == "npy":
@@ -110,6 +110,7 @@ def test_own_samples_are_read_from_each_kind_of_file(tmp_path, kind):
     assert kind == "npy" or np.array_equal(raw.y, labels)
     assert raw.value_range == (0, 11)
     assert raw.files[path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert ("shape: [3, 1]" in caplog.text) == (kind == "h5")
 
 
 def _with(value: float) -> np.ndarray:

@@ -16,6 +16,7 @@ from ntkcond.datasets.source import Source
 from ntkcond.run.digests import sha256_of
 from ntkcond.run.errors import UserError
 from ntkcond.run.machine import available_memory
+from ntkcond.run.progress import log
 from ntkcond.run.units import size
 
 SOURCE = Source(title="custom", options={"file", "scale", "hold_out"}, required={"file"})
@@ -31,6 +32,12 @@ def load(data_dir: Path, options: dict) -> Raw:
         names = ", ".join(arrays) or "nothing"
         raise UserError(f"{path}: has no array named x, only {names}. Name the samples x")
     x, x_test = (_samples(path, name, arrays.get(name)) for name in ("x", "x_test"))
+    if arrays["x"].ndim > 2:
+        log.warning(
+            "%s: samples of shape %s are kept as %d features. Networks see the image where the"
+            " config has shape: %s",
+            path, arrays["x"].shape[1:], x.shape[1], list(arrays["x"].shape[1:]),
+        )  # fmt: skip
     if len(x) < 2:
         raise UserError(f"{path}: x has {len(x)} sample; a kernel needs at least two. Add samples")
     if x_test is not None and x_test.shape[1] != x.shape[1]:
