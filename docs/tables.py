@@ -249,7 +249,8 @@ def verdicts_of_studies() -> pd.DataFrame:
 
 def table_1() -> pd.DataFrame:
     return table("L|rate|epochs|test accuracy (%)|paper (%)", (
-        [one.depth, f"{one.learning_rate:g}{EDGES.get(one.at_edge, '')}", f"{one.last_epoch_mean:g}",
+        [one.depth, f"{one.learning_rate:g}{EDGES.get(one.at_edge, '')}",
+         f"{one.last_epoch_mean:g}",
          f"{one.test_accuracy_percent_mean:.2f} ± {one.test_accuracy_percent_std:.2f}",
          f"{one.paper_test_accuracy_percent:.2f}"]
         for one in kept("studies/table_1/table_generalization").itertuples()
