@@ -34,9 +34,7 @@ TITLES = {
     "tutorial": "PyTorch's NTK tutorial, 10 outputs, all of them", "gpt2": "tiny GPT-2, 32 tokens",
     "mlp": "MLP with biases, 784–512–512–1", "cnn": "CNN, 3 convolutions, 28 × 28 pixels",
     "resnet18": "ResNet-18, a quarter of its width",
-    "4 blocks": "transformer, 4 blocks", "kappa": "κ", "label_complexity": "label complexity",
-    "isotropic": "isotropic Gaussian", "offset": "2 added to each feature",
-    "pairs": "in nearly parallel pairs", "width": "width",
+    "4 blocks": "transformer, 4 blocks",
 }  # fmt: skip
 
 
@@ -219,15 +217,6 @@ def _first(values: str, most: int = 3) -> str:
     """The first of several numbers."""
     several = values.split(", ")
     return ", ".join(several[:most]) + (" …" if len(several) > most else "")
-
-
-def one_layer() -> pd.DataFrame:
-    """500 samples of 784 features at infinite width."""
-    values = kept("docs/measured/results").set_index("quantity").value
-    return table("|κ₀|κ, one layer of ReLU", (
-        [TITLES[name], digits(values[f"{name}, κ₀"]), digits(values[f"{name}, κ at L = 1"])]
-        for name in ("isotropic", "offset", "pairs")
-    ))  # fmt: skip
 
 
 def verdicts_of_studies() -> pd.DataFrame:
