@@ -148,7 +148,7 @@ def test_what_is_kept_is_named_with_its_state(in_project):
 def test_rates_of_figure_3_are_around_the_best_of_the_pilot_whose_seeds_are_others():
     """As the study `small` finds them, of six; from L = 4 on half of them; and for speech at L = 3,
     where the best diverges on all frames. Moved where a best rate was at the edge."""
-    moved = {("mnist", depth): 2 for depth in range(4, 11)}
+    moved = {("mnist", depth): 2 for depth in (4, 5, 6, 7, 8, 10)}
     found = pd.read_csv(ROOT / "studies/small/fig3.csv").drop_duplicates(["dataset", "depth"])
     best = found.set_index(["dataset", "depth"]).learning_rate
     config, pilot = (
