@@ -174,10 +174,15 @@ def test_words_that_compare_are_true(page, words, csv, first, second):
     assert true, f"{page} says: {words}. Not so in {csv}.csv"
 
 
-def test_the_readme_says_whether_deeper_is_faster():
-    row = re.search(r"^\| MNIST, \[so far\]\(.*?\) \| (.*) \| (.*) \|$", TEXTS["README.md"], re.M)
+def test_pages_say_whether_deeper_is_faster():
     verdicts = kept("docs/measured/figure_3_verdicts").set_index("threshold").verdict
+    row = re.search(r"^\| MNIST, \[so far\]\(.*?\) \| (.*) \| (.*) \|$", TEXTS["README.md"], re.M)
     assert row and row.groups() == (verdicts[0.1], verdicts[0.01])
+    words = TEXTS["docs/training.md"].replace("\n", " ")
+    for sentence in ("At the paper's size, on MNIST", "The preliminary verdict"):
+        said = words.partition(sentence)[2].partition(". ")[0]
+        for loss, verdict in verdicts.items():
+            assert f"*{verdict.removesuffix(' in general')}* to {loss}" in said
 
 
 # Files
