@@ -4,7 +4,6 @@ page that has `<!-- table NAME -->` and `<!-- end of table -->`: docs/pages.py w
 import functools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +12,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from ntkcond.artefacts.claims import counts
-from ntkcond.artefacts.registry import SPECS
 from ntkcond.artefacts.verdicts.claim import UNTESTED
-from ntkcond.pipeline import config as configs
-from ntkcond.pipeline.jobs import Jobs
-from ntkcond.pipeline.registry import STEPS
-from ntkcond.steps.spectrum import makes_kernels
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = "tests/reference/default"
@@ -278,10 +272,9 @@ def depth_and_epochs() -> pd.DataFrame:
     """Rank correlation of depth with the epochs to a loss; a loss not reached counts as last."""
     losses, lines = (1.0, 0.3, 0.1, 0.03, 0.01), {}
     values = kept("docs/measured/training").set_index("quantity").value
-    numbers = kept("studies/small/table_epochs").query("rate_for != 'threshold'")
-    for (dataset, rate_for), rows in numbers.groupby(["dataset", "rate_for"], sort=False):
-        words = TITLES[dataset] + (", one rate for all depths" if rate_for == "dataset" else "")
-        lines[words] = [
+    numbers = kept("studies/small/table_epochs").query("rate_for == 'depth'")
+    for dataset, rows in numbers.groupby("dataset", sort=False):
+        lines[TITLES[dataset]] = [
             spearmanr(some.depth, some.epochs_mean.fillna(np.inf)).statistic
             if some.epochs_mean.any() else math.nan
             for some in (rows[rows.threshold == loss] for loss in losses)
@@ -345,32 +338,6 @@ def cost_of_studies() -> pd.DataFrame:
         [f"`{name}`", f"{jobs.cpu_s.sum() / 3600:.1f}", f"{jobs.peak_memory_mb.max() / 1000:.1f}"]
         for name, jobs in costs.items()
     ))  # fmt: skip
-
-
-def jobs_by_device() -> pd.DataFrame:
-    """Of figures and tables, where there is a GPU and device: auto."""
-    names = [name for name, spec in SPECS.items() if spec.default]
-    lines = [["the default config", *_jobs_by_device({}, names)]]
-    for name in ("full_size", "whole", "figure_3", "paper"):
-        settings = configs.from_yaml((ROOT / f"studies/{name}/config.yaml").read_bytes(), name)
-        lines.append([f"`{name}`", *_jobs_by_device(settings, settings["keep"])])
-    return table("jobs of|on CPU cores|on the GPU|on the GPU, by rule", lines)
-
-
-def _jobs_by_device(settings: dict, artefacts: list[str]) -> tuple[int, int, str]:
-    configs.complete(settings, from_default=True)
-    jobs, found = Jobs(configs.typed(settings), ROOT), set()
-    for artefact in jobs.upstream(*artefacts):
-        for rule, job in (one for some in jobs.inputs(artefact).values() for one in some):
-            kernel = rule == "spectrum" and not makes_kernels(jobs.data(job["dataset"]))
-            found |= {(r, *job.items()) for r in (rule, *["kernel"] * kernel)}
-    rules = [rule for rule, *_ in found if rule in STEPS]
-    on_gpu = Counter(
-        rule for rule, *job in found
-        if rule in STEPS and STEPS[rule].gpu and jobs.device(rule, dict(job)) == "auto"
-    )  # fmt: skip
-    words = ", ".join(f"{rule} {count}" for rule, count in sorted(on_gpu.items()))
-    return len(rules) - on_gpu.total(), on_gpu.total(), words
 
 
 def kernels() -> pd.DataFrame:
