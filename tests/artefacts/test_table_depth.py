@@ -81,6 +81,8 @@ def test_rows_are_corrected_together():
     alone = table_depth.table(training(FALLS))
     assert numbers.page_p_corrected.to_list() == pytest.approx(6 * [6 * alone.page_p.item()])
     assert (numbers.order_p_corrected == 1).all()
+    [planned] = table_depth.table(training(FALLS), planned_tests=6).to_dict("records")
+    assert planned["page_p_corrected"] == pytest.approx(6 * planned["page_p"])
 
 
 def test_the_p_of_a_trend_is_that_of_all_orders_within_the_seeds():

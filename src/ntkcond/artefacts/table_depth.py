@@ -16,6 +16,7 @@ SPEC = Spec(
     title="Table, does depth make training faster",
     section="§6 Faster optimization",
     inputs=("training",),
+    settings={"planned_tests": "training.planned_tests"},
     files=(".csv", ".md"),
     costs=False,
     caption="""
@@ -26,7 +27,8 @@ set and loss, at the best learning rate of each depth (the lowest final loss). T
 - ``order_p``: does any added layer cost epochs? The distance of the means from the nearest falling
   curve, against its distribution under that curve (as of the claims).
 
-``page_p_corrected``, ``order_p_corrected``: by Holm, for all rows. ``verdict``: *does not hold* if
+``page_p_corrected``, ``order_p_corrected``: by Holm, for all rows, or for as many as were planned
+(``training.planned_tests``), those that are not there last. ``verdict``: *does not hold* if
 an order is contradicted (``order_p_corrected`` below 5 %); *holds* if there is a trend
 (``page_p_corrected`` below 5 %), no order is contradicted (``order_p`` at 5 % or more) and each
 best rate has a worse one on both sides (``rates_inside``); else *not decided*. A run that does not
@@ -41,8 +43,9 @@ LOSSES = (0.1, 0.01)
 ROUNDED = 1 / 12  # variance of what is rounded up to an epoch
 
 
-def table(training: pd.DataFrame) -> pd.DataFrame:
-    """A row for each data set and loss that any run reaches."""
+def table(training: pd.DataFrame, planned_tests: int = 0) -> pd.DataFrame:
+    """A row for each data set and loss that any run reaches, corrected for this many tests, or for
+    its rows if they are more."""
     rates = best_rates(training, "depth")
     activation = training.drop_duplicates("dataset").set_index("dataset").activation
     first = first_epochs(runs_at(training, rates), LOSSES)
@@ -60,8 +63,10 @@ def table(training: pd.DataFrame) -> pd.DataFrame:
         "epochs_last", "fewest_at", "rank_correlation", "rates_inside", "page_p", "order_p",
     ]  # fmt: skip
     numbers = pd.DataFrame(rows, columns=columns)
+    others = [1.0] * (planned_tests - len(numbers))
     for name in ("page_p", "order_p"):
-        numbers[f"{name}_corrected"] = holm(numbers[name].fillna(1.0))
+        corrected = holm([*numbers[name].fillna(1.0), *others])
+        numbers[f"{name}_corrected"] = corrected[: len(numbers)]
     return numbers.assign(verdict=[verdict(**row) for row in numbers.to_dict("records")])
 
 
@@ -112,7 +117,7 @@ def markdown(numbers: pd.DataFrame) -> str:
     ]  # fmt: skip
     head = ["", "loss", "seeds, depths", "epochs, least to greatest L", "fewest at",
             "rank correlation", "trend", "order", "rates inside", "verdict"]  # fmt: skip
-    said = "Trend: Page's test; order: contradicted if p < 5 %, corrected for all rows (Holm)."
+    said = "Trend: Page's test; order: contradicted if p < 5 %, corrected (Holm)."
     return f"# Does depth make training faster?\n\n{said}\n\n{grid(head, lines)}\n"
 
 

@@ -130,6 +130,9 @@ class AllTraining(Training):
         "a killed run resumes from a checkpoint; 0: one for each epoch"
     )
     thresholds: Numbers = NUMBERS("training losses of `table_epochs`: how many epochs until each?")
+    planned_tests: int = FROM_0(
+        "of `table_depth`: its p are corrected for as many rows, if it has fewer"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
