@@ -59,6 +59,11 @@ def states(project: Path) -> dict[str, tuple[str, str]]:
     return {artefact: (state, why) for artefact, state, why in rows}
 
 
+def records(project: Path) -> set[str]:
+    """Of which results there is a record."""
+    return set(json.loads((project / "studies/tiny/provenance.json").read_text("utf-8"))["records"])
+
+
 def edit(file: Path, old: str, new: str) -> None:
     text = file.read_text("utf-8")
     assert old in text
@@ -178,7 +183,7 @@ def test_a_study_is_made_kept_and_fresh_and_a_new_clone_has_nothing_to_make(kept
     assert to_run(clone) == {}
 
 
-def test_after_a_changed_colour_only_drawing_runs_and_the_kept_figure_changes(clone):
+def test_after_a_changed_colour_only_drawing_runs_and_the_kept_figure_changes(kept, clone):
     edit(clone / "src/ntkcond/artefacts/style.py", "#0072B2", "#0072B3")
     state, why = states(clone)["fig2"]
     assert (state, why) == ("out of date", "draw_fig2: artefacts.style changed")
@@ -189,6 +194,13 @@ def test_after_a_changed_colour_only_drawing_runs_and_the_kept_figure_changes(cl
     run(clone, "ntkcond.studies", "keep", "tiny")
     assert {path.suffix for path in before if path.read_bytes() != before[path]} == {".pdf", ".png"}
     assert states(clone)["fig2"][0] == "fresh"
+    assert records(clone) == records(kept)  # of jobs whose files are not here, too
+
+
+def test_after_a_changed_table_all_that_is_made_of_it_runs(clone):
+    edit(clone / "src/ntkcond/artefacts/conditioning.py", "ignore_index=True)", "ignore_index=1)")
+    run(clone, "ntkcond.studies", "lay", "tiny")
+    assert {"spectrum", "conditioning", "fig2", "draw_fig2"} <= set(to_run(clone))
 
 
 def test_what_differs_is_named_and_nothing_stale_is_kept(kept, clone):

@@ -114,7 +114,7 @@ class Study:
             return MISSING, []
         reasons = [f"{name} is missing" for name in names if contents[name] is None]
         reasons += self._edited(names)
-        changes = list(self._changes(artefact))[::-1]
+        changes = list(self._changes(*self._outputs(artefact)))[::-1]
         groups = Counter((rule, some(words)) for rule, words in changes)
         reasons += [f"{r}{f' × {n}' if n > 1 else ''}: {words}" for (r, words), n in groups.items()]
         if not reasons:
@@ -128,22 +128,27 @@ class Study:
             if content is not None and known != hashlib.sha256(content).hexdigest():
                 yield f"{name} was changed" if known else f"{name} has no provenance"
 
-    def _changes(self, artefact: str) -> Iterator[tuple[str, list[str]]]:
-        """For each job upstream that differs from today's, its rule and what differs."""
-        records, seen = self.provenance["records"], set[str]()
-        waiting = [
-            f"results/{artefact}.csv",
-            *([f"results/{artefact}"] if artefact != "claims" else []),
-        ]
-        while waiting:
-            path = waiting.pop()
-            if path in seen or path not in records:
-                continue
-            seen.add(path)
-            made_with = self.record(path)
+    def _outputs(self, artefact: str) -> list[str]:
+        """Of its table and of what is drawn, the paths that records have."""
+        drawn = [] if artefact == "claims" else [f"results/{artefact}"]
+        return [f"results/{artefact}.csv", *drawn]
+
+    def _changes(self, *paths: str) -> Iterator[tuple[str, list[str]]]:
+        """For each job that made these or is upstream and differs from today's, its rule and what
+        differs."""
+        for made_with in self._upstream(*paths).values():
             if words := self.jobs.changes(made_with):
                 yield made_with["rule"], words
-            waiting += inputs_of(made_with)
+
+    def _upstream(self, *paths: str) -> dict[str, dict]:
+        """The records that are kept of these and of all before them."""
+        waiting, found = list(paths), dict[str, dict]()
+        while waiting:
+            path = waiting.pop()
+            if path not in found and path in self.provenance["records"]:
+                found[path] = self.record(path)
+                waiting += inputs_of(found[path])
+        return found
 
     def _compared_equal(self, changes: Sequence[tuple[str, list[str]]]) -> bool:
         """Whether all that differs is code or packages of jobs whose numbers a check compared, by
@@ -185,7 +190,7 @@ class Study:
                 found[self.results / path.relative_to(self.folder / "jobs")] = path.read_bytes()
         for name in self.provenance["files"]:
             content, record = self.content(name), self.record(_recorded_as(name))
-            if content is not None and not self.jobs.changes(record):
+            if content is not None and not any(self._changes(_recorded_as(name))):
                 found[self.results / name] = content
                 files = {n: s for n, s in self.provenance["files"].items()
                          if _recorded_as(n) == _recorded_as(name)}  # fmt: skip
@@ -211,6 +216,10 @@ class Study:
             ):
                 if (RUNS / self.name / path).is_file():
                     records |= upstream(path, RUNS / self.name)
+        for path, made_with in list(records.items()):
+            kept = self._upstream(path)
+            if kept.get(path) == made_with:  # laid: its jobs' files are not there
+                records |= {one: kept[one] for one in kept if one not in records}
         for path, made_with in records.items():
             if words := self.jobs.changes(made_with):
                 raise UserError(
