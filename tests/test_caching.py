@@ -372,6 +372,7 @@ CHANGES: dict[str, list] = {
     ],
     "`training.rate_for`": [setting("training.rate_for", "dataset")],
     "`training.thresholds`": [setting("training.thresholds", [1])],
+    "`training.planned_tests`": [setting("training.planned_tests", 6)],
     "`training.checkpoint_minutes`": [setting("training.checkpoint_minutes", 3)],
     "`theory.depths`": [setting("theory.depths", [1, 2])],
     "`theory.activations`, `theory.activation_depths`": [

@@ -129,7 +129,7 @@ class Study:
                 yield f"{name} was changed" if known else f"{name} has no provenance"
 
     def _outputs(self, artefact: str) -> list[str]:
-        """Of its table and of what is drawn, the paths that records have."""
+        """The names of its records: of its table, and of what is drawn."""
         drawn = [] if artefact == "claims" else [f"results/{artefact}"]
         return [f"results/{artefact}.csv", *drawn]
 
