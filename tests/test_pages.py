@@ -1,6 +1,8 @@
 """README, docs and captions against the results: tables, numbers, words that compare, verdicts."""
 
+import io
 import re
+import sys
 from collections import Counter
 from types import SimpleNamespace
 
@@ -11,7 +13,11 @@ import yaml
 import pages
 import pictures
 from ntkcond.artefacts.registry import SPECS
+from ntkcond.run.files import csv_of
 from tables import DEFAULT, ROOT, kept
+
+sys.path.append(str(ROOT / "benchmarks"))
+import figure_3
 
 TEXTS = pages.texts()
 MOST = {"README.md": 15, "docs/results.md": 40, "docs/training.md": 30, "docs/when.md": 30}
@@ -184,6 +190,14 @@ def test_pages_say_whether_deeper_is_faster():
         said = words.partition(sentence)[2].partition(". ")[0]
         for loss, verdict in verdicts.items():
             assert f"*{verdict.removesuffix(' in general')}* to {loss}" in said
+
+
+def test_what_figure_3_has_found_so_far_comes_from_the_kept_jobs():
+    for name, made in figure_3.tables(figure_3.runs()).items():
+        stated = pd.read_csv(ROOT / f"docs/measured/{name}.csv").drop(columns=["command", "when"])
+        again = pd.read_csv(io.BytesIO(csv_of(made)))
+        pd.testing.assert_frame_equal(stated, again, rtol=1e-9)
+    assert figure_3.is_todays(), "python benchmarks/figure_3.py draws it anew"
 
 
 # Files
