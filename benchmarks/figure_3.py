@@ -17,6 +17,7 @@ from PIL import Image
 from ntkcond.artefacts import fig3, table_depth, table_epochs, training
 from ntkcond.run.digests import sha256_of
 from ntkcond.run.record import CODE, modules_of, short_digest
+from ntkcond.training.learning_rates import first_epochs
 
 ROOT = Path(__file__).parents[1]
 STUDY, MEASURED, PICTURE = (
@@ -46,7 +47,21 @@ def tables(of: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         "figure_3": table_epochs.table(of, CONFIG["thresholds"]),
         "figure_3_verdicts": table_depth.table(of, CONFIG["planned_tests"]),
+        "figure_3_rates": of_all_rates(of),
     }
+
+
+def of_all_rates(of: pd.DataFrame) -> pd.DataFrame:
+    """A row for each depth, rate and loss: how many of the runs get there, in how many epochs in
+    the mean, those that do not counting one more than they were trained; how many diverge."""
+    first = first_epochs(of, CONFIG["thresholds"])
+    first["epochs_least"] = first["first"].fillna(first.epochs_trained + 1)
+    by = ["dataset", "depth", "learning_rate"]
+    numbers = first.groupby([*by, "threshold"], as_index=False, sort=False).agg(
+        seeds=("seed", "size"), reached=("first", "count"), epochs_least=("epochs_least", "mean")
+    )
+    one = of[of.epoch == 1].groupby(by, as_index=False).diverged_epoch.count()
+    return numbers.merge(one.rename(columns={"diverged_epoch": "diverged"}), on=by)
 
 
 def made_of() -> dict[str, str]:

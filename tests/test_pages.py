@@ -149,8 +149,8 @@ SAID = [
     ("docs/training.md", "To 0.01 and to 0.001 L = 10 takes the fewest epochs", FIGURE_3,
      f"epochs_least: {BEST} and threshold <= 0.01 and depth == 10",
      f"epochs_least: {BEST} and threshold <= 0.01 and depth == 5"),
-    *(("docs/training.md", "and L = 4 to 8 fewer than L = 1 to 3", FIGURE_3,
-       f"epochs_least: {BEST} and threshold == {loss} and 4 <= depth <= 8",
+    *(("docs/training.md", "and L = 4 to 9 fewer than L = 1 to 3", FIGURE_3,
+       f"epochs_least: {BEST} and threshold == {loss} and 4 <= depth <= 9",
        f"epochs_least: {BEST} and threshold == {loss} and depth == {fewest}")
       for loss, fewest in ((0.01, 2), (0.001, 3))),
     ("docs/training.md", "In operations L = 1 is the cheapest to 0.01", FIGURE_3,

@@ -12,7 +12,7 @@ from ntkcond.artefacts import best_rate, conditions, style
 from ntkcond.artefacts.spec import Spec
 from ntkcond.networks.activations import ACTIVATIONS
 from ntkcond.run.progress import log
-from ntkcond.training.learning_rates import CURVE, best_rates, runs_at
+from ntkcond.training.learning_rates import CURVE, best_rates, first_epochs, runs_at
 
 SPEC = Spec(
     title="Figure 3, training loss against epoch",
@@ -25,8 +25,8 @@ SPEC = Spec(
 Above: the training loss against the epoch, a curve for each depth L, from light to dark. Mean over
 seeds, which set the initialisation and the order of the samples; shade: their range. Nothing is
 smoothed: each point is the mean loss over the samples of one epoch, each before the step that uses
-it. Middle: the first epoch in which a curve is below a loss, against L. Below, for each curve, the
-learning rate η with the lowest training loss in the last epoch of all that were
+it. Middle: epochs to a loss, the mean over seeds, where all get there, against L. Below, for each
+curve, the learning rate η with the lowest training loss in the last epoch of all that were
 tried (``rate_for``: for each depth, or one for all depths of a data set), or the one that was
 tried. Where runs end below a loss (``training.stop_below``), the best rate is the one that gets
 there first, and a curve ends with its first run, at a dot. A rate marked * is at the edge of
@@ -72,8 +72,9 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
 
     Of the training loss over seeds: mean, std (n − 1, empty for a single seed), smallest
     and largest; means of the other measures. rates_tried, lowest_rate, highest_rate and at_edge:
-    among which the rate is best (`ntkcond.training.learning_rates`). A depth without a best rate
-    has one row, without learning rate and epoch."""
+    among which the rate is best (`ntkcond.training.learning_rates`). epochs_to_1 and so on: the
+    mean of the first epochs below a loss, empty unless all seeds get there. A depth without a best
+    rate has one row, without learning rate and epoch."""
     rates = best_rates(training, rate_for)
     tried = training.groupby(CURVE, as_index=False, sort=False).agg(
         rates_tried=("learning_rate", "nunique"),
@@ -90,6 +91,7 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
         **{f"{name}_mean": (name, "mean") for name in OTHERS},
     )
     numbers = rates.assign(rate_for=rate_for).merge(tried, on=CURVE)
+    numbers = numbers.merge(_first_epochs(runs_at(training, rates)), on=CURVE, how="left")
     numbers = numbers.merge(epochs, on=CURVE, how="left")
     for row in numbers[numbers.at_edge.isin(best_rate.EDGES)].drop_duplicates(CURVE).itertuples():
         log.warning(
@@ -98,6 +100,14 @@ def table(training: pd.DataFrame, rate_for: str) -> pd.DataFrame:
             row.dataset, row.depth, row.learning_rate, row.at_edge, row.dataset,
         )  # fmt: skip
     return numbers.astype({"epoch": "Int64"})
+
+
+def _first_epochs(runs: pd.DataFrame) -> pd.DataFrame:
+    """For each curve the mean epochs to each of REACHED."""
+    first = first_epochs(runs, REACHED)
+    first["name"] = [f"epochs_to_{loss:g}" for loss in first.threshold]
+    means = first.groupby([*CURVE, "name"])["first"].agg(lambda epochs: epochs.mean(skipna=False))
+    return means.unstack().reindex(columns=[f"epochs_to_{loss:g}" for loss in REACHED])
 
 
 def _while_all_run(runs: pd.DataFrame) -> pd.DataFrame:
@@ -164,14 +174,14 @@ def _panel(axes: Axes, numbers: pd.DataFrame, colours: dict) -> None:
 
 
 def _reached(axes: Axes, numbers: pd.DataFrame) -> None:
-    """The first epoch below each of REACHED, against depth; the loss stands at the last depth."""
-    curves = numbers.dropna(subset="epoch")
+    """Epochs to each of REACHED, against depth; the loss stands at the last depth."""
+    curves = numbers.drop_duplicates("depth").set_index("depth")
     style.plain_log(axes)
     style.depth_axis(axes, numbers.depth)
     axes.set_xlabel("depth $L$")
     axes.tick_params(axis="x", labelsize=6)
     for loss in REACHED:
-        first = curves[curves.train_loss_mean < loss].groupby("depth").epoch.min().astype(int)
+        first = curves[f"epochs_to_{loss:g}"].dropna()
         if len(first):
             axes.plot(first.index, first, "o-", color="black", markersize=3)
             place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
