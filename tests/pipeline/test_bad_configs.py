@@ -132,9 +132,26 @@ TYPES = DRAFT.TYPE_CHECKER.redefine_many({"number": is_number, "integer": is_who
 VALIDATOR = jsonschema.validators.extend(DRAFT, type_checker=TYPES)(SCHEMA)
 
 
+def as_json(value: Any, name: object = "") -> Any:
+    """The value with the keys of learning_rates, depths, as text: JSON has no others. Of YAML's
+    keys those that are text are no depths."""
+    if isinstance(value, dict):
+        depths = name == "learning_rates"
+        return {repr(key) if depths else key: as_json(one, key) for key, one in value.items()}
+    return [as_json(one) for one in value] if isinstance(value, list) else value
+
+
 def assert_the_check_agrees_with_the_schema(config: dict) -> None:
-    with pytest.raises(UserError) if not VALIDATOR.is_valid(config) else contextlib.nullcontext():
+    valid = VALIDATOR.is_valid(as_json(config))
+    with contextlib.nullcontext() if valid else pytest.raises(UserError):
         plan_config.typed(config)
+
+
+@pytest.mark.parametrize("depth", [0, 3, -1, 1.5, "3", "x"])
+def test_they_agree_on_rates_by_depth(depth):
+    config = copy.deepcopy(DEFAULT)
+    config["training"]["learning_rates"] = {depth: [8]}
+    assert_the_check_agrees_with_the_schema(config)
 
 
 @settings(max_examples=10 * CONFIGS, **MANY)
