@@ -122,6 +122,7 @@ def browser(tmp_path_factory):
     ("width", "scheme", "names"),
     [
         (1400, "light", ("index", "gallery", "library", "results", "search")),
+        (1100, "light", ("index",)),
         (390, "light", ("index", "gallery")),
         (1400, "dark", ("index", "library")),
         (390, "dark", ("index", "results")),
