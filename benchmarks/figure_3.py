@@ -66,11 +66,9 @@ def of_all_rates(of: pd.DataFrame) -> pd.DataFrame:
 
 def made_of() -> dict[str, str]:
     """Digests of the jobs and of the code of the picture."""
-    jobs = {
-        path.as_posix(): sha256_of(path) for path in sorted(STUDY.glob("jobs/training/**/*.h5"))
-    }
+    jobs = [sha256_of(path) for path in sorted(STUDY.glob("jobs/training/**/*.h5"))]
     code = CODE.digests(*modules_of("draw_fig3", "fig3"))
-    return {"numbers": short_digest(list(jobs.values())), "code": short_digest(code)}
+    return {"numbers": short_digest(jobs), "code": short_digest(code)}
 
 
 def is_todays() -> bool:

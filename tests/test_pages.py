@@ -149,7 +149,7 @@ SAID = [
     ("docs/training.md", "To 0.01 and to 0.001 L = 10 takes the fewest epochs", FIGURE_3,
      f"epochs_least: {BEST} and threshold <= 0.01 and depth == 10",
      f"epochs_least: {BEST} and threshold <= 0.01 and depth == 5"),
-    *(("docs/training.md", "and L = 4 to 9 fewer than L = 1 to 3", FIGURE_3,
+    *(("docs/training.md", "At the best rates L = 4 to 9 take fewer than L = 1 to 3", FIGURE_3,
        f"epochs_least: {BEST} and threshold == {loss} and 4 <= depth <= 9",
        f"epochs_least: {BEST} and threshold == {loss} and depth == {fewest}")
       for loss, fewest in ((0.01, 2), (0.001, 3))),
