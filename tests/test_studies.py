@@ -262,6 +262,13 @@ def test_a_check_tells_equal_results_of_older_code(kept, clone):
     assert state == "out of date" and "spectrum × 2: ntk.rank changed" in why
     run(clone, "ntkcond.studies", "check", "tiny")
     assert states(clone)["fig2"] == ("of older code, compared equal", why)
+    shutil.rmtree(clone / "runs")  # what was compared equal is laid, made of nothing anew, and kept
+    run(clone, "ntkcond.studies", "lay", "tiny")
+    assert to_run(clone) == {}
+    run(clone, "ntkcond.studies", "keep", "tiny")
+    assert states(clone)["fig2"] == ("of older code, compared equal", why)
+    assert records(clone) == records(kept)
+    snakemake(clone, "samples")
     place = clone / "studies/tiny/check.json"
     done = json.loads(place.read_text("utf-8"))
     assert done["rows"] > 5 and {"spectrum", "closest_pair", "sgd", "sweep"} == set(done["code"])

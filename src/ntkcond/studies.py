@@ -140,6 +140,11 @@ class Study:
             if words := self.jobs.changes(made_with):
                 yield made_with["rule"], words
 
+    def _is_up_to_date(self, path: str) -> bool:
+        """Whether today's jobs would make the same, or a check found that they do."""
+        changes = list(self._changes(path))
+        return not changes or self._compared_equal(changes)
+
     def _upstream(self, *paths: str) -> dict[str, dict]:
         """The records that are kept of these and of all before them."""
         waiting, found = list(paths), dict[str, dict]()
@@ -190,7 +195,7 @@ class Study:
                 found[self.results / path.relative_to(self.folder / "jobs")] = path.read_bytes()
         for name in self.provenance["files"]:
             content, record = self.content(name), self.record(_recorded_as(name))
-            if content is not None and not any(self._changes(_recorded_as(name))):
+            if content is not None and self._is_up_to_date(_recorded_as(name)):
                 found[self.results / name] = content
                 files = {n: s for n, s in self.provenance["files"].items()
                          if _recorded_as(n) == _recorded_as(name)}  # fmt: skip
@@ -221,7 +226,9 @@ class Study:
             if kept.get(path) == made_with:  # laid: its jobs' files are not there
                 records |= {one: kept[one] for one in kept if one not in records}
         for path, made_with in records.items():
-            if words := self.jobs.changes(made_with):
+            words = self.jobs.changes(made_with)
+            is_kept = path in self.provenance["records"] and self.record(path) == made_with
+            if words and not (is_kept and self._compared_equal([(made_with["rule"], words)])):
                 raise UserError(
                     f"{RUNS / self.name / path}: is out of date ({some(words)}). Nothing was kept"
                 )
