@@ -1,9 +1,9 @@
-"""What the study figure_3 can decide, before its runs: how often `table_depth` says what of which
-curve of epochs over ten depths, with three and with five seeds.
+"""What figure 3 as it is planned (studies/paper) can decide: how often `table_depth` says what of
+which curve of epochs over ten depths, with three and with five seeds.
 
     python benchmarks/depth_power.py    writes docs/measured/depth_power.csv
 
-The noise is the pilot's, the study `small` (10,000 samples, seeds 1 and 32, which figure_3 does not
+The noise is the pilot's, the study `small` (10,000 samples, seeds 1 and 32, which the plan does not
 have): the pooled spread of the logarithm of epochs between seeds, at the best rate of each depth.
 Each row of `table_depth` is taken for one of six alike, the hardest case of Holm's correction.
 """

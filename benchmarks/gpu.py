@@ -450,10 +450,10 @@ def known_whole(host: np.ndarray, network: MLP) -> tuple[float, float, float, fl
 
 def figure_3() -> Iterator[Row]:
     """MNIST at all depths with the study's rates until a loss of 0.001; then Fashion-MNIST, if its
-    files are there. Job files as the study keeps them."""
+    files are there, by the plan in the study `paper`."""
     for dataset in ("mnist", "fashion_mnist"):
         if dataset == "mnist" or (DATA and (DATA / "FashionMNIST/raw").is_dir()):
-            yield from study("figure_3", dataset if DATA else "digits")
+            yield from study("figure_3", dataset if DATA else "digits", plan="paper")
 
 
 def table_1() -> Iterator[Row]:
@@ -461,10 +461,10 @@ def table_1() -> Iterator[Row]:
     yield from study("table_1", "mnist" if DATA else "digits")
 
 
-def study(name: str, dataset: str) -> Iterator[Row]:
-    """Jobs of a study's config by the workflow, one seed after another; those that are
-    there are kept. A row for each."""
-    folder, path = WORK / "studies" / name, ROOT / f"studies/{name}/config.yaml"
+def study(name: str, dataset: str, plan: str = "") -> Iterator[Row]:
+    """Jobs of a study's config, or of another that is its plan, by the workflow, one seed after
+    another; those that are there are kept. A row for each."""
+    folder, path = WORK / "studies" / name, ROOT / f"studies/{plan or name}/config.yaml"
     config: dict = {"device": DEVICE.type, "figures": {"fig3": [dataset]}}
     config["training"] = {"checkpoint_minutes": 1, **S.training}
     if DATA:
@@ -521,19 +521,10 @@ def job(name: str, dataset: str, depth: int, seed: int, path: Path) -> Row:
 
 
 def kept_losses(name: str, dataset: str, depth: int, seed: int, rate: float) -> np.ndarray:
-    """Of each epoch, as a study keeps them: in its table, or in job files; none, if neither."""
-    folder = ROOT / "studies" / name
-    file = folder / f"jobs/training/{dataset}/depth{depth}/seed{seed}.h5"
-    if (folder / "training.csv.gz").is_file():
-        runs = pd.read_csv(folder / "training.csv.gz").set_index(
-            ["dataset", "depth", "seed", "learning_rate"]
-        )
-        return runs[runs.index == (dataset, depth, seed, rate)]["train_loss"].to_numpy()
-    if file.is_file():
-        with h5py.File(file) as known:
-            (at,) = (known.attrs["learning_rates"] == rate).nonzero()
-            return known["train_loss"][0, at[0]] if len(at) else np.empty(0)
-    return np.empty(0)
+    """Of each epoch, as a study keeps them in its table."""
+    runs = pd.read_csv(ROOT / f"studies/{name}/training.csv.gz")
+    runs = runs.set_index(["dataset", "depth", "seed", "learning_rate"])
+    return runs[runs.index == (dataset, depth, seed, rate)]["train_loss"].to_numpy()
 
 
 STEPS = {

@@ -218,7 +218,7 @@ def verdicts_of_studies() -> pd.DataFrame:
     states = (ROOT / "studies/README.md").read_text("utf-8")
     overall = kept(f"{DEFAULT}/claims").drop_duplicates("id").set_index("id").overall
     others: dict[str, dict[str, list[str]]] = {claim: {} for claim in overall.index}
-    for study in re.findall(r"^\| (\w+) \| claims \| fresh \|", states, re.M):
+    for study in re.findall(r"^\| (\w+) \| claims \| (?:fresh|of older)", states, re.M):
         verdicts = kept(f"studies/{study}/claims").drop_duplicates("id").set_index("id").overall
         for claim, verdict in verdicts.items():
             if verdict not in (UNTESTED, overall[claim]):
@@ -246,7 +246,7 @@ def one_seed() -> pd.DataFrame:
 
 
 def figure_3() -> pd.DataFrame:
-    return epochs_to_losses(kept("docs/measured/figure_3"))
+    return epochs_to_losses(kept("studies/figure_3/table_epochs"))
 
 
 def epochs_to_losses(numbers: pd.DataFrame) -> pd.DataFrame:

@@ -24,13 +24,15 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
+import pandas as pd
+
 from ntkcond.artefacts import output
 from ntkcond.pipeline import config as configs
 from ntkcond.pipeline.jobs import Jobs
 from ntkcond.pipeline.last_words import some
 from ntkcond.pipeline.workflow import kept_files
 from ntkcond.run.errors import UserError, run
-from ntkcond.run.files import read_hdf5, replacing, write_hdf5, write_text
+from ntkcond.run.files import csv_of, read_hdf5, replacing, write_hdf5, write_text
 from ntkcond.run.record import (
     CODE,
     inputs_of,
@@ -247,6 +249,7 @@ class Study:
             path.removeprefix("results/") in files for n in self.keeps for path in kept_files(n)
         )
         self.write_provenance(files, records)
+        self._write_costs()
         shutil.rmtree(self.folder / "jobs", ignore_errors=True)
         jobs = [] if done else list(self._job_files())
         for path in jobs:
@@ -258,6 +261,21 @@ class Study:
             f"{self.folder}: {len(files)} files, {len(jobs)} of jobs"
             + (", complete" if done else "")
         )
+
+    def _write_costs(self) -> None:
+        """costs.csv: what the jobs in `runs` cost. Of those that did not run there, what it said
+        before."""
+        from ntkcond.artefacts import costs
+
+        place, by = self.folder / "costs.csv", ["artefact", "rule", "dataset"]
+        paths = [sidecar(self.results / f"{artefact}.csv") for artefact in self.keeps]
+        found = [costs.costs(path) for path in paths if path.is_file()]
+        found += [output.read(place)] if place.is_file() else []
+        if found:
+            rows = pd.concat(found, ignore_index=True).fillna({"dataset": ""})
+            rows = rows[rows.artefact.isin(self.keeps) & (rows.jobs_measured > 0)]
+            most = rows.sort_values("jobs_measured", ascending=False, kind="stable")
+            write_text(place, csv_of(most.drop_duplicates(by).sort_index()).decode())
 
     def write_provenance(self, files: dict[str, str], records: dict[str, dict]) -> None:
         made_with: dict[str, dict] = {}

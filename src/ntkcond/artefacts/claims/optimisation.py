@@ -32,7 +32,6 @@ from ntkcond.artefacts.verdicts.claim import (
 )
 from ntkcond.datasets.registry import title
 
-WHOLE_EPOCHS = 1 / 12  # variance of what is rounded up to an epoch
 # of the relative residual, as in fig_descent, of whose code and look this is no part
 FLOOR = 1e-12
 QUARTER = 1.25  # by which κ may change
