@@ -5,7 +5,6 @@ from argparse import Namespace
 import pytest
 
 from ntkcond import checks
-from ntkcond.artefacts import output
 from ntkcond.steps import corpus, dataset
 from ntkcond.studies import Study
 from workflow import ROOT
@@ -16,10 +15,11 @@ FILES = {  # of data sets of the study small, below NTKCOND_TEST_DATA
     "librispeech": "LibriSpeech/train-clean-100",
 }
 # Of training the shallowest: two epochs of 10,000 samples. A number, and what is too far from it.
-DRAWN = {"conditioning": 2, "angles": 3, "training": 1}
+DRAWN = {"conditioning": 2, "angles": 3, "sweep_first_layer": 1, "training": 1}
 WRONG = {
     "lambda_max": lambda row: 3e-10 * row["lambda_max"],
     "lambda_min": lambda row: 3 * row["lambda_min_error"],
+    "kappa": lambda row: 3e-6 * row["kappa"],
     "min_angle_deg": lambda row: 3e-9,
     "train_loss": lambda row: 3e-4 * row["train_loss"],
 }
@@ -48,7 +48,7 @@ def test_kept_numbers_of_real_data_are_todays_and_others_are_not(
 
     tables = {}
     for table, count in DRAWN.items():
-        rows = output.read(study._table(table))
+        rows = study.rows(table)
         rows = rows[rows.dataset == name]
         if table == "training":
             rows = rows[(rows.depth == 1) & (rows.epoch == checks.FIRST)]
@@ -61,7 +61,7 @@ def test_kept_numbers_of_real_data_are_todays_and_others_are_not(
     for table, rows in tables.items():
         off = {
             number: rows[number] + rows.apply(WRONG[number], axis=1)
-            for number in WRONG.keys() & {*rows}
+            for number in WRONG.keys() & {*found.number[found.table == table]}
         }
         tables[table] = rows.assign(**off)
     wrong = checks.sample(tables, lambda _: arrays)

@@ -78,10 +78,11 @@ def of_pair(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
 
 
 def of_sweep(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
-    """A row of a table of sweeps: λ_max, and κ if both are resolved."""
+    """A row of a table of sweeps, with what its job trains: λ_max, and κ if both are resolved."""
     n, block = int(row["n"]), int(row["block"])
     x = arrays["x"][block * n : (block + 1) * n]
-    options = {"activation": row["activation"], "bias": row["bias"], "sizes": [n], "blocks": 1}
+    options = {name: row[name] for name in ("activation", "bias", "trainable")}
+    options |= {"sizes": [n], "blocks": 1}
     options |= {"depths": [int(row["depth"])], "widths": [row["width"]]}
     now = run_step(sweep.main, {"x": x}, seeds=[int(row["seed"])], **options)
     found = {"lambda_max": (float(now["lambda_max"][0]), LAMBDA_MAX * row["lambda_max"])}

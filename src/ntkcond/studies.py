@@ -322,7 +322,7 @@ class Study:
         arrays: dict[str, dict] = {}
         names = [name for name in TABLES if self.content(f"{name}.csv") is not None]
         names = [name for name in names if name in self.tables]
-        tables = {name: output.read(self._table(name)) for name in names}
+        tables = {name: self.rows(name) for name in names}
         compared = sample(tables, samples)
         wrong = compared[~compared.agrees]
         code = {rule: code_of(rule) for rule in sorted(set(compared.rule))}
@@ -339,6 +339,16 @@ class Study:
         print(f"{self.folder}: {len(compared)} numbers recomputed: {', '.join(words)}")
         if len(wrong):
             raise UserError(f"{self.folder}: numbers disagree:\n{wrong.to_string(index=False)}")
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """A kept table; that of a sweep with what its jobs train, which is in their records."""
+        table = output.read(self._table(name))
+        if name.startswith("sweep_"):
+            jobs = ("results/sweeps/" + name.removeprefix("sweep_") + "/" + table.dataset + "/"
+                    + table.activation + ".h5")  # fmt: skip
+            found = {job: self.record(job)["settings"].get("trainable", "all") for job in set(jobs)}
+            table = table.assign(trainable=jobs.map(found))
+        return table
 
     def _table(self, name: str) -> Path:
         place = self.folder / f"{name}.csv"
