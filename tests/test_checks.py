@@ -19,7 +19,6 @@ DRAWN = {"conditioning": 2, "angles": 3, "sweep_first_layer": 1, "training": 1}
 WRONG = {
     "lambda_max": lambda row: 3e-10 * row["lambda_max"],
     "lambda_min": lambda row: 3 * row["lambda_min_error"],
-    "kappa": lambda row: 3e-6 * row["kappa"],
     "min_angle_deg": lambda row: 3e-9,
     "train_loss": lambda row: 3e-4 * row["train_loss"],
 }
