@@ -6,6 +6,7 @@ first two epochs are compared: on another machine, or with another number of thr
 agree in distribution alone.
 """
 
+import functools
 import math
 import random
 import tempfile
@@ -23,11 +24,11 @@ from ntkcond.steps import closest_pair, kernel, sgd, spectrum, sweep
 LARGEST = 16_384  # samples in an NTK: larger ones take hours, and are not drawn
 LAMBDA_MAX = 1e-10  # of itself: rounding moves it by far less
 ANGLE = 1e-9  # degrees: rounding moves an angle by some 10⁻¹²
-# Of a loss, relative to it, up to a depth. Training in float32 amplifies rounding, the more the
-# deeper the network: when the last bit of every input was changed at random, the losses of two
-# epochs moved by a tenth of this or less.
-LOSSES = {1: 1e-4, 3: 1e-3, 10: 3e-3}
 FIRST = 2  # epochs of a run that are compared
+# Training in float32 amplifies rounding: little at low rates, up to percents of a loss at the
+# highest that do not diverge. How much is found out, by inputs that are changed at random by what
+# rounding does to a product of 784 terms; a loss may differ by so many times the largest move.
+CHANGED, DRAWS, MOVES = 3e-6, 4, 5
 NETWORK = {"width": 512, "trainable": "all", "bias": 0.0, "device": "cpu", "threads": 1}
 OF_NETWORK = ("activation", "depth", "width", "bias", "trainable")
 
@@ -48,11 +49,6 @@ def run_step(main: Callable[[Namespace], None], x: Mapping, **options: object) -
         main(Namespace(**arguments, output=place / "output.h5", prove_smallest=False))
         with read_hdf5(place / "output.h5") as file:
             return {key: values[()] for key, values in file.items()}
-
-
-def loss_tolerance(depth: int) -> float:
-    """The tolerance for a loss of a network of this depth, relative to it."""
-    return next((LOSSES[most] for most in LOSSES if depth <= most), max(LOSSES.values()))
 
 
 def of_kernel(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
@@ -101,10 +97,18 @@ def of_epoch(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
     options = {name: row[name] for name in names} | {"bias": row.get("bias", 0.0), "epochs": epoch}
     options |= {"stop_below": 0.0, "tf32": False, "checkpoint_minutes": 60.0}
     lists = {"seeds": [int(row["seed"])], "learning_rates": [float(row["learning_rate"])]}
-    now = run_step(sgd.main, arrays, **options, **lists)
-    losses = ("train_loss", "test_loss")[: 2 if row["test_samples"] else 1]
-    tolerance = loss_tolerance(int(row["depth"]))
-    return {name: (float(now[name][0, 0, epoch - 1]), tolerance * row[name]) for name in losses}
+    now, *draws = (
+        float(run_step(sgd.main, x, **options, **lists)["train_loss"][0, 0, epoch - 1])
+        for x in (arrays, *map(functools.partial(changed_at_random, arrays), range(DRAWS)))
+    )
+    return {"train_loss": (now, MOVES * max(abs(draw - now) for draw in draws))}
+
+
+def changed_at_random(arrays: Mapping, seed: int) -> dict:
+    """The arrays of a data set, each number of x changed by some `CHANGED` of itself."""
+    x = arrays["x"]
+    noise = np.random.default_rng(seed).standard_normal(x.shape, np.float32)
+    return {**arrays, "x": (x * (1 + CHANGED * noise)).astype(x.dtype)}
 
 
 def _small(rows: pd.DataFrame) -> pd.DataFrame:
