@@ -253,7 +253,7 @@ def test_a_study_that_was_cut_off_after_three_of_five_depths_resumes_in_a_new_cl
     assert states(clone)["fig3"][0] == "fresh" and not small.exists()
 
 
-@pytest.mark.parametrize("file", ["fig2.csv", "fig2.pdf"])
+@pytest.mark.parametrize("file", ["fig2.csv", "fig2.pdf", "conditioning.csv", "costs.csv"])
 def test_a_kept_file_that_was_edited_or_is_gone_is_named(clone, file):
     place = clone / "studies/tiny" / file
     with place.open("a") as edited:
@@ -301,6 +301,10 @@ def test_a_study_that_keeps_nothing_is_named(clone, text):
 
 
 def test_mistakes_on_the_command_line_are_named(clone, tmp_path):
+    config = clone / "studies/tiny/config.yaml"
+    config.write_text(yaml.safe_dump({**TINY, "keep": ["fig2", "costs"]}), "utf-8")
+    done = run(clone, "ntkcond.studies", check=False)
+    assert done.returncode == 1 and "keep has costs, which are kept of every study" in done.stderr
     for words, said in (
         (["states", "tinny"], "studies/tinny: no such study. Did you mean 'tiny'?"),
         (["tiny", "--write"], "--write: writes the states of all studies. Give it alone"),

@@ -20,7 +20,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from ntkcond.settings.kinds import require_known
 
 FOLDER, RUNS = Path("studies"), Path("runs")
 LARGE = ("eigenvalues", "nonzero_eigenvalues", "smallest_eigenvector")  # which no artefact reads
+COSTS = "costs.csv"
 COMPRESSED = 50_000  # bytes from which on a table that no reader asks for is kept as .csv.gz
 READ_UP_TO = 10**6  # bytes of others
 FRESH, EQUAL, OUT_OF_DATE, MISSING = (
@@ -70,6 +71,8 @@ class Study:
         settings = configs.from_yaml(path.read_bytes(), str(path))
         if not isinstance(settings, dict) or not settings.get("keep"):
             raise UserError(f"{path}: names no artefacts to keep, such as keep: [fig2, claims]")
+        if "costs" in settings["keep"]:
+            raise UserError(f"{path}: keep has costs, which are kept of every study. Leave it out")
         configs.complete(settings, from_default=True)
         return Jobs(configs.check(settings, Path(), scan=False), Path())
 
@@ -114,8 +117,8 @@ class Study:
         contents = {name: self.content(name) for name in names}
         if not any(contents.values()):
             return MISSING, []
-        reasons = [f"{name} is missing" for name in names if contents[name] is None]
-        reasons += self._edited(names)
+        tables = [f"{table}.csv" for table in self.jobs.upstream(artefact)]
+        reasons = list(self._edited(dict.fromkeys([*names, *tables, COSTS])))
         changes = list(self._changes(*self._outputs(artefact)))[::-1]
         groups = Counter((rule, some(words)) for rule, words in changes)
         reasons += [f"{r}{f' × {n}' if n > 1 else ''}: {words}" for (r, words), n in groups.items()]
@@ -124,10 +127,13 @@ class Study:
         equal = len(reasons) == len(groups) and self._compared_equal(changes)
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
-    def _edited(self, names: Sequence[str]) -> Iterator[str]:
+    def _edited(self, names: Iterable[str]) -> Iterator[str]:
+        """Of which files the content is not what was kept."""
         for name in names:
             known, content = self.provenance["files"].get(name), self.content(name)
-            if content is not None and known != hashlib.sha256(content).hexdigest():
+            if content is None:
+                yield f"{name} is missing"
+            elif known != hashlib.sha256(content).hexdigest():
                 yield f"{name} was changed" if known else f"{name} has no provenance"
 
     def _outputs(self, artefact: str) -> list[str]:
@@ -195,7 +201,7 @@ class Study:
                     print(f"{self.folder}: needs its samples first: {snakemake(self.name)} samples")
                     return False
                 found[self.results / path.relative_to(self.folder / "jobs")] = path.read_bytes()
-        for name in self.provenance["files"]:
+        for name in self.provenance["files"].keys() - {COSTS}:
             content, record = self.content(name), self.record(_recorded_as(name))
             if content is not None and self._is_up_to_date(_recorded_as(name)):
                 found[self.results / name] = content
@@ -248,8 +254,10 @@ class Study:
         done = all(
             path.removeprefix("results/") in files for n in self.keeps for path in kept_files(n)
         )
-        self.write_provenance(files, records)
         self._write_costs()
+        if (costs := self.content(COSTS)) is not None:
+            files[COSTS] = hashlib.sha256(costs).hexdigest()
+        self.write_provenance(files, records)
         shutil.rmtree(self.folder / "jobs", ignore_errors=True)
         jobs = [] if done else list(self._job_files())
         for path in jobs:
@@ -267,7 +275,7 @@ class Study:
         before."""
         from ntkcond.artefacts import costs
 
-        place, by = self.folder / "costs.csv", ["artefact", "rule", "dataset"]
+        place, by = self.folder / COSTS, ["artefact", "rule", "dataset"]
         paths = [sidecar(self.results / f"{artefact}.csv") for artefact in self.keeps]
         found = [costs.costs(path) for path in paths if path.is_file()]
         found += [output.read(place)] if place.is_file() else []
