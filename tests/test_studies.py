@@ -263,6 +263,15 @@ def test_a_kept_file_that_was_edited_or_is_gone_is_named(clone, file):
     assert states(clone)["fig2"] == ("out of date", f"{file} is missing")
 
 
+def test_a_record_that_is_gone_is_named(clone):
+    place = clone / "studies/tiny/provenance.json"
+    kept = json.loads(place.read_text("utf-8"))
+    name = "results/spectra/digits/relu/depth1.h5"
+    del kept["records"][name]
+    place.write_text(json.dumps(kept), "utf-8")
+    assert states(clone)["fig2"] == ("out of date", f"{name}: its record is missing")
+
+
 def test_a_check_tells_equal_results_of_older_code(kept, clone):
     shutil.copytree(kept / "runs", clone / "runs")
     changed(clone, "ntk/rank.py")

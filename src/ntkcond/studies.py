@@ -15,6 +15,7 @@ or if `lay` needs samples first."""
 import argparse
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -36,6 +37,7 @@ from ntkcond.run.files import csv_of, read_hdf5, replacing, write_hdf5, write_te
 from ntkcond.run.record import (
     CODE,
     inputs_of,
+    is_result,
     modules_of,
     read,
     short_digest,
@@ -119,7 +121,9 @@ class Study:
             return MISSING, []
         tables = [f"{table}.csv" for table in self.jobs.upstream(artefact)]
         reasons = list(self._edited(dict.fromkeys([*names, *tables, COSTS])))
-        changes = list(self._changes(*self._outputs(artefact)))[::-1]
+        outputs = self._outputs(artefact)
+        reasons += [f"{name}: its record is missing" for name in sorted(self._unknown(*outputs))]
+        changes = list(self._changes(*outputs))[::-1]
         groups = Counter((rule, some(words)) for rule, words in changes)
         reasons += [f"{r}{f' × {n}' if n > 1 else ''}: {words}" for (r, words), n in groups.items()]
         if not reasons:
@@ -140,6 +144,12 @@ class Study:
         """The names of its records: of its table, and of what is drawn."""
         drawn = [] if artefact == "claims" else [f"results/{artefact}"]
         return [f"results/{artefact}.csv", *drawn]
+
+    def _unknown(self, *paths: str) -> set[str]:
+        """Results before these, or of these, of which no record is kept."""
+        inputs = (inputs_of(made_with) for made_with in self._upstream(*paths).values())
+        names = {name for name in (*paths, *itertools.chain(*inputs)) if is_result(Path(name))}
+        return names - self.provenance["records"].keys()
 
     def _changes(self, *paths: str) -> Iterator[tuple[str, list[str]]]:
         """For each job that made these or is upstream and differs from today's, its rule and what
