@@ -180,9 +180,12 @@ def test_pages_say_whether_deeper_is_faster():
     verdicts = kept("studies/figure_3/table_depth").set_index("threshold").verdict
     row = re.search(r"^\| MNIST, \[so far\]\(.*?\) \| (.*) \| (.*) \|$", TEXTS["README.md"], re.M)
     assert row and row.groups() == (verdicts[0.1], verdicts[0.01])
-    words = TEXTS["docs/training.md"].replace("\n", " ")
-    for sentence in ("At the paper's size, on MNIST", "The preliminary verdict"):
-        said = words.partition(sentence)[2].partition(". ")[0]
+    for page, sentence in (
+        ("docs/training.md", "At the paper's size, on MNIST"),
+        ("docs/training.md", "The preliminary verdict"),
+        ("paper/paper.md", "on all of MNIST (ten depths, three seeds)"),
+    ):
+        said = TEXTS[page].replace("\n", " ").partition(sentence)[2].partition(". ")[0]
         for loss, verdict in verdicts.items():
             assert f"*{verdict.removesuffix(' in general')}* to {loss}" in said
 
