@@ -132,7 +132,7 @@ class Study:
         return (EQUAL if equal else OUT_OF_DATE), reasons
 
     def _edited(self, names: Iterable[str]) -> Iterator[str]:
-        """Of which files the content is not what was kept."""
+        """Files whose content is not what was kept, and in which way."""
         for name in names:
             known, content = self.provenance["files"].get(name), self.content(name)
             if content is None:
