@@ -69,7 +69,7 @@ step() {
     fi
     awk -v day="$(date +%F)" 'NR == 1 { print $0 ",command,when" } FNR > 1 { print $0 ",benchmarks/gpu.sh," day }' \
         $(for name in $ALL; do ls "$WORK/$name.csv" 2>/dev/null; done) >"$OUT/gpu.csv"
-    results=$WORK/studies/$1/results  # to be laid: tar xzf figure_3.tgz -C studies/paper/jobs
+    results=$WORK/studies/$1/results  # to be laid: below studies/paper/jobs, docs/gpu.md
     [ ! -d "$results/training" ] || tar czf "$OUT/$1.tgz" -C "$results" --exclude='*.checkpoint.h5' training
 }
 

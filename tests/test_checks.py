@@ -1,5 +1,6 @@
 """Rows of kept tables of real data against today's code: what `studies check` draws (`checks`)."""
 
+import math
 from argparse import Namespace
 
 import pytest
@@ -26,6 +27,11 @@ WRONG = {
 
 def job(step, *words: str) -> None:
     step.main(Namespace(**vars(step.OPTIONS.parse_args(words)), record=None))
+
+
+def test_a_number_that_is_none_agrees_with_none_alone():
+    assert checks.compared(math.nan, math.nan, 0.1) == 0
+    assert checks.compared(0.5, math.nan, math.nan) == checks.compared(math.nan, 1, 1) == math.inf
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ntkcond.networks.architectures import ARCHITECTURES
 from ntkcond.run.files import read_hdf5, write_hdf5
-from ntkcond.steps import closest_pair, kernel, sgd, spectrum, sweep
+from ntkcond.steps import architecture, closest_pair, kernel, sgd, spectrum, sweep
 
 LARGEST = 16_384  # samples in an NTK: larger ones take hours, and are not drawn
 LAMBDA_MAX = 1e-10  # of itself: rounding moves it by far less
@@ -74,11 +75,11 @@ def of_pair(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
 
 
 def of_sweep(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
-    """A row of a table of sweeps, with what its job trains: λ_max, and κ if both are resolved."""
+    """A row of a table of sweeps, with its job's settings: λ_max, and κ if both are resolved."""
     n, block = int(row["n"]), int(row["block"])
     x = arrays["x"][block * n : (block + 1) * n]
-    options = {name: row[name] for name in ("activation", "bias", "trainable")}
-    options |= {"sizes": [n], "blocks": 1}
+    options = {name: row[name] for name in ("activation", "bias")}
+    options |= {"trainable": row["settings"].get("trainable", "all"), "sizes": [n], "blocks": 1}
     options |= {"depths": [int(row["depth"])], "widths": [row["width"]]}
     now = run_step(sweep.main, {"x": x}, seeds=[int(row["seed"])], **options)
     found = {"lambda_max": (float(now["lambda_max"][0]), LAMBDA_MAX * row["lambda_max"])}
@@ -88,6 +89,17 @@ def of_sweep(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
         )
         found["kappa"] = (float(now["kappa"][0]), 2 * spread + LAMBDA_MAX * row["kappa"])
     return found
+
+
+def of_architecture(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
+    """A row of fig_architectures.csv, with its job's settings: the median of κ over initialisations
+    and blocks."""
+    options = {"shape": None, "bias": 0.0, "file": None, **row["settings"]}
+    options |= {"activations": [row["activation"]], "depths": [int(row["depth"])]}
+    now = run_step(architecture.main, {"x": arrays["x"]}, **options)
+    errors = (now["kappa"] - now["kappa_lower"]) / now["kappa"]
+    tolerance = (2 * float(errors.max()) + LAMBDA_MAX) * row["kappa_median"]
+    return {"kappa_median": (float(np.median(now["kappa"])), tolerance)}
 
 
 def of_epoch(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
@@ -101,7 +113,8 @@ def of_epoch(row: Row, arrays: Mapping) -> dict[str, tuple[float, float]]:
         float(run_step(sgd.main, x, **options, **lists)["train_loss"][0, 0, epoch - 1])
         for x in (arrays, *map(functools.partial(changed_at_random, arrays), range(DRAWS)))
     )
-    return {"train_loss": (now, MOVES * max(abs(draw - now) for draw in draws))}
+    moves = filter(math.isfinite, (abs(draw - now) for draw in draws))
+    return {"train_loss": (now, MOVES * max(moves, default=0.0))}
 
 
 def changed_at_random(arrays: Mapping, seed: int) -> dict:
@@ -122,6 +135,12 @@ def _first_epochs(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.learning_rate == lowest]
 
 
+def _quick(rows: pd.DataFrame) -> pd.DataFrame:
+    """Networks of this package, of which each κ is resolved; the convolutional one takes hours."""
+    names = [name for name in ARCHITECTURES if name != "convolutional"]
+    return rows[rows.architecture.isin(names) & (rows.resolved == rows.seeds * rows.blocks)]
+
+
 # Tables whose rows can be recomputed: the rule of their jobs, how, which rows, how many at most.
 TABLES: dict[str, tuple[str, Callable, Callable, int]] = {
     "conditioning": ("spectrum", of_kernel, _small, 40),
@@ -130,6 +149,7 @@ TABLES: dict[str, tuple[str, Callable, Callable, int]] = {
         f"sweep_{name}": ("sweep", of_sweep, _small, 8)
         for name in ("activations", "first_layer", "infinite", "width")
     },
+    "fig_architectures": ("architecture", of_architecture, _quick, 4),
     "training": ("sgd", of_epoch, _first_epochs, 3),
 }
 
@@ -146,7 +166,7 @@ def sample(
         rows = drawable(table)
         chosen = random.Random(seed).sample(range(len(rows)), min(count, len(rows)))
         for row in rows.iloc[sorted(chosen)].to_dict("records"):
-            job = {key: row[key] for key in ("dataset", "activation", "depth", "seed")}
+            job = {key: row.get(key) for key in ("dataset", "activation", "depth", "seed")}
             for number, (now, tolerance) in recompute(row, samples(row["dataset"])).items():
                 ratio = compared(row[number], now, tolerance)
                 about = {"table": name, "rule": rule, **job, "number": number}
@@ -158,6 +178,8 @@ def sample(
 def compared(kept: float, now: float, tolerance: float) -> float:
     """The difference in units of its tolerance; NaN, as of a bound that overflowed, bounds
     nothing."""
+    if math.isnan(now) != math.isnan(kept):
+        return math.inf
     if kept == now or (math.isnan(kept) and math.isnan(now)) or math.isnan(tolerance):
         return 0.0
     return abs(float(now) - float(kept)) / tolerance if tolerance else math.inf

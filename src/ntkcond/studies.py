@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -36,6 +37,8 @@ from ntkcond.run.errors import UserError, run
 from ntkcond.run.files import csv_of, read_hdf5, replacing, write_hdf5, write_text
 from ntkcond.run.record import (
     CODE,
+    CONTENT,
+    digest,
     inputs_of,
     is_result,
     modules_of,
@@ -73,10 +76,11 @@ class Study:
         settings = configs.from_yaml(path.read_bytes(), str(path))
         if not isinstance(settings, dict) or not settings.get("keep"):
             raise UserError(f"{path}: names no artefacts to keep, such as keep: [fig2, claims]")
-        if "costs" in settings["keep"]:
-            raise UserError(f"{path}: keep has costs, which are kept of every study. Leave it out")
         configs.complete(settings, from_default=True)
-        return Jobs(configs.check(settings, Path(), scan=False), Path())
+        config = configs.check(settings, Path(), scan=False)
+        if "costs" in config.keep:
+            raise UserError(f"{path}: keep has costs, which are kept of every study. Leave it out")
+        return Jobs(config, Path())
 
     @property
     def keeps(self) -> Sequence[str]:
@@ -95,34 +99,45 @@ class Study:
         path = self.folder / "provenance.json"
         if not path.is_file():
             return {"files": {}, "made_with": {}, "records": {}}
-        return json.loads(path.read_text("utf-8"))
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise UserError(f"{path}: is not JSON ({error}). Restore it with git") from None
 
     def record(self, path: str) -> dict:
-        """The record that is kept of a result."""
-        known = self.provenance["records"][path]
-        whole = {**known, **self.provenance["made_with"][known["made_with"]]}
+        """The record that is kept of a result. Raises UserError if none is."""
+        try:
+            known = self.provenance["records"][path]
+            whole = {**known, **self.provenance["made_with"][known["made_with"]]}
+        except KeyError:
+            place = self.folder / "provenance.json"
+            raise UserError(f"{place}: has no record of {path}. Restore it with git") from None
         return {key: whole[key] for key in RECORD if key in whole}
 
     def content(self, name: str) -> bytes | None:
-        """What is kept of a file of results/; None if nothing is."""
+        """What is kept of a file of results/; None if nothing is; of a damaged one nothing."""
         place = self.folder / name
         if place.is_file():
             return place.read_bytes()
         packed = place.with_name(f"{place.name}.gz")
-        return gzip.decompress(packed.read_bytes()) if packed.is_file() else None
+        try:
+            return gzip.decompress(packed.read_bytes()) if packed.is_file() else None
+        except (OSError, EOFError, zlib.error):
+            return b""
 
     # States.
 
     def state(self, artefact: str) -> tuple[str, list[str]]:
         """The state of a kept artefact, and why."""
         names = [path.removeprefix("results/") for path in kept_files(artefact)]
-        contents = {name: self.content(name) for name in names}
-        if not any(contents.values()):
+        known = self.provenance["files"]
+        if not any(name in known or self.content(name) is not None for name in names):
             return MISSING, []
         tables = [f"{table}.csv" for table in self.jobs.upstream(artefact)]
         reasons = list(self._edited(dict.fromkeys([*names, *tables, COSTS])))
         outputs = self._outputs(artefact)
         reasons += [f"{name}: its record is missing" for name in sorted(self._unknown(*outputs))]
+        reasons += [f"{name}: its record is of other inputs" for name in self._unlike(*outputs)]
         changes = list(self._changes(*outputs))[::-1]
         groups = Counter((rule, some(words)) for rule, words in changes)
         reasons += [f"{r}{f' × {n}' if n > 1 else ''}: {words}" for (r, words), n in groups.items()]
@@ -151,6 +166,21 @@ class Study:
         names = {name for name in (*paths, *itertools.chain(*inputs)) if is_result(Path(name))}
         return names - self.provenance["records"].keys()
 
+    def _unlike(self, *paths: str) -> Iterator[str]:
+        """Results before these, or of these, that were made of other inputs than are kept."""
+        sums = {f"results/{name}": s[:32] for name, s in self.provenance["files"].items()}
+        for path, made_with in self._upstream(*paths).items():
+            entries = itertools.chain(*(one.values() for one in made_with["inputs"].values()))
+            for name, entry in zip(inputs_of(made_with), entries, strict=True):
+                record, _, content = entry.partition(CONTENT)
+                is_kept = name in self.provenance["records"]
+                if is_kept and digest(self.record(name)) != record:
+                    yield path
+                    break
+                if content and sums.get(name, content) != content:
+                    yield path
+                    break
+
     def _changes(self, *paths: str) -> Iterator[tuple[str, list[str]]]:
         """For each job that made these or is upstream and differs from today's, its rule and what
         differs."""
@@ -161,6 +191,8 @@ class Study:
     def _is_up_to_date(self, path: str) -> bool:
         """Whether today's jobs would make the same, or a check found that they do."""
         changes = list(self._changes(path))
+        if self._unknown(path) or any(self._unlike(path)):
+            return False
         return not changes or self._compared_equal(changes)
 
     def _upstream(self, *paths: str) -> dict[str, dict]:
@@ -185,7 +217,7 @@ class Study:
             "=" not in word and "inputs" not in word for _, words in changes for word in words
         )
         today = {rule: code_of(rule) for rule in done["code"]}
-        checked = {*done["code"], "kernel", "dataset", "corpus"}
+        checked = {*done["code"], "kernel"}
         same = all(done["tables"].get(n) == s for n, s in self._sums().items())
         return harmless and same and rules <= checked and today == done["code"] and done["agree"]
 
@@ -211,9 +243,15 @@ class Study:
                     print(f"{self.folder}: needs its samples first: {snakemake(self.name)} samples")
                     return False
                 found[self.results / path.relative_to(self.folder / "jobs")] = path.read_bytes()
-        for name in self.provenance["files"].keys() - {COSTS}:
-            content, record = self.content(name), self.record(_recorded_as(name))
-            if content is not None and self._is_up_to_date(_recorded_as(name)):
+        for name, known in self.provenance["files"].items():
+            content, recorded = self.content(name), _recorded_as(name)
+            if content is not None and hashlib.sha256(content).hexdigest() != known:
+                raise UserError(
+                    f"{self.folder / name}: was changed after it was kept. Restore it with git, or"
+                    " remove it: it is made again"
+                )
+            if content is not None and name != COSTS and self._is_up_to_date(recorded):
+                record = self.record(recorded)
                 found[self.results / name] = content
                 files = {n: s for n, s in self.provenance["files"].items()
                          if _recorded_as(n) == _recorded_as(name)}  # fmt: skip
@@ -243,6 +281,8 @@ class Study:
             kept = self._upstream(path)
             if kept.get(path) == made_with:  # laid: its jobs' files are not there
                 records |= {one: kept[one] for one in kept if one not in records}
+        if not records and not any(self._job_files()):
+            raise UserError(f"{self.results}: has nothing that is finished. Nothing was kept")
         for path, made_with in records.items():
             words = self.jobs.changes(made_with)
             is_kept = path in self.provenance["records"] and self.record(path) == made_with
@@ -250,7 +290,7 @@ class Study:
                 raise UserError(
                     f"{RUNS / self.name / path}: is out of date ({some(words)}). Nothing was kept"
                 )
-        files = {}
+        files, before = dict[str, str](), dict[str, dict]()
         wanted = [
             *(f"results/{t}.csv" for t in self.tables),
             *(f for n in self.keeps for f in kept_files(n)),
@@ -261,10 +301,14 @@ class Study:
                 content = place.read_bytes()
                 files[name] = hashlib.sha256(content).hexdigest()
                 self._write(name, content)
+            elif name in self.provenance["files"]:  # as it was, with its records
+                files[name] = self.provenance["files"][name]
+                before |= self._upstream(_recorded_as(name))
         done = all(
             path.removeprefix("results/") in files for n in self.keeps for path in kept_files(n)
         )
-        self._write_costs()
+        records = before | records
+        self._write_costs(records)
         if (costs := self.content(COSTS)) is not None:
             files[COSTS] = hashlib.sha256(costs).hexdigest()
         self.write_provenance(files, records)
@@ -280,9 +324,9 @@ class Study:
             + (", complete" if done else "")
         )
 
-    def _write_costs(self) -> None:
-        """costs.csv: what the jobs in `runs` cost. Of those that did not run there, what it said
-        before."""
+    def _write_costs(self, records: dict[str, dict]) -> None:
+        """costs.csv: what the jobs in `runs` cost; of a rule and data set of which more jobs were
+        measured before, what it said. records: of all jobs that are kept."""
         from ntkcond.artefacts import costs
 
         place, by = self.folder / COSTS, ["artefact", "rule", "dataset"]
@@ -292,6 +336,8 @@ class Study:
         if found:
             rows = pd.concat(found, ignore_index=True).fillna({"dataset": ""})
             rows = rows[rows.artefact.isin(self.keeps) & (rows.jobs_measured > 0)]
+            jobs = {(r["rule"], r["wildcards"].get("dataset", "")) for r in records.values()}
+            rows = rows[[job in jobs for job in zip(rows.rule, rows.dataset, strict=True)]]
             most = rows.sort_values("jobs_measured", ascending=False, kind="stable")
             write_text(place, csv_of(most.drop_duplicates(by).sort_index()).decode())
 
@@ -335,15 +381,24 @@ class Study:
             path = self.results / f"datasets/{name}.h5"
             if not path.exists():
                 raise UserError(f"{path}: is missing. First: {snakemake(self.name)} samples")
+            made_with = read(path)
+            if words := self.jobs.changes(made_with) if made_with else ["no provenance"]:
+                again = f"{snakemake(self.name)} samples"
+                raise UserError(f"{path}: is out of date ({some(words)}). First: {again}")
             return arrays.setdefault(name, arrays_of(path))
 
         arrays: dict[str, dict] = {}
         names = [name for name in TABLES if self.content(f"{name}.csv") is not None]
         names = [name for name in names if name in self.tables]
         tables = {name: self.rows(name) for name in names}
+        if not tables:
+            print(f"{self.folder}: keeps no table of which rows can be recomputed")
+            return
         compared = sample(tables, samples)
         wrong = compared[~compared.agrees]
-        code = {rule: code_of(rule) for rule in sorted(set(compared.rule))}
+        samples_of = {record["rule"] for record in self.provenance["records"].values()}
+        samples_of &= {"dataset", "corpus"}
+        code = {rule: code_of(rule) for rule in sorted({*compared.rule, *samples_of})}
         done = {
             "agree": not len(wrong),
             "rows": len(compared),
@@ -359,14 +414,16 @@ class Study:
             raise UserError(f"{self.folder}: numbers disagree:\n{wrong.to_string(index=False)}")
 
     def rows(self, name: str) -> pd.DataFrame:
-        """A kept table; that of a sweep with what its jobs train, which is in their records."""
+        """A kept table; where its jobs have settings that it lacks, with them, as dicts."""
         table = output.read(self._table(name))
         if name.startswith("sweep_"):
-            jobs = ("results/sweeps/" + name.removeprefix("sweep_") + "/" + table.dataset + "/"
-                    + table.activation + ".h5")  # fmt: skip
-            found = {job: self.record(job)["settings"].get("trainable", "all") for job in set(jobs)}
-            table = table.assign(trainable=jobs.map(found))
-        return table
+            folder, files = f"sweeps/{name.removeprefix('sweep_')}", table.activation
+        elif name == "fig_architectures":
+            folder, files = "architectures", table.architecture
+        else:
+            return table
+        jobs = f"results/{folder}/" + table.dataset + "/" + files + ".h5"
+        return table.assign(settings=[self.record(job)["settings"] for job in jobs])
 
     def _table(self, name: str) -> Path:
         place = self.folder / f"{name}.csv"
