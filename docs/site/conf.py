@@ -34,6 +34,7 @@ copybutton_prompt_text = ">>> "
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and torch: the site has no other's pages
 linkcheck_timeout = 30
+linkcheck_ignore = ["report.html"]  # beside the pages, not one of them
 
 html_theme = "furo"
 html_title = "ntkcond"
