@@ -26,7 +26,7 @@ SOURCE = ROOT / "src/ntkcond"
 BELOW = {
     "__main__": {"library"},
     "studies": {"checks", "pipeline", "artefacts", "settings", "run"},
-    "checks": {"steps", "run"},
+    "checks": {"steps", "networks", "run"},
     "pipeline": {"steps", "artefacts", "datasets", "networks", "settings", "run"},
     "steps": {
         "artefacts",
